@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,9 @@ _SHORT = 256
 _FEW = 1024
 """Bytes of codes up to which Arrow is faster than a call of a kernel."""
 _MANY = 64 << 10
-"""Bytes of codes up to which Arrow is faster than numpy, and escapes do not matter."""
+"""Bytes of codes up to which few strings are joined for Arrow."""
+_MOST = 16 << 20
+"""Bytes of codes that Arrow spells at once."""
 _PLAIN_WORK = 1
 """What a byte of codes costs without a kernel, counted in numbers unpacked."""
 _INT32 = np.dtype(np.int32)
@@ -88,15 +90,20 @@ def _spell_all(encoding: Fsst, codes: Sequence[bytes]) -> list[bytes]:
     joined = b"".join(codes)
     if size > _MANY or kernels.ESCAPE in joined or (size > _FEW and kernels.decode.is_worth_loading(size, _INT32)):
         return list_of(_spell(encoding, block_of(codes)))
-    # What Arrow takes by numbers is spelled without a step for each code.
-    numbers = pa.Array.from_buffers(pa.uint8(), size, [None, pa.py_buffer(joined)])
+    ends, text = _taken(symbols, joined, size)
+    bounds, whole = memoryview(ends).cast("i"), text.to_pybytes()
+    stops = [bounds[at] for at in accumulate(map(len, codes), initial=0)]
+    return [whole[start:end] for start, end in pairwise(stops)]
+
+
+def _taken(symbols: _Symbols, codes: Any, size: int) -> tuple[Any, Any]:
+    """Where the symbol of each code ends, and the text. What Arrow takes by numbers needs no step for each code."""
+    numbers = pa.Array.from_buffers(pa.uint8(), size, [None, pa.py_buffer(codes)])
     found = symbols.array.take(numbers)
     if found.null_count:
         raise CorruptFileError("FSST: a string has a code that is not in the symbol table")
-    _, ends, data = found.buffers()
-    bounds, text = memoryview(cast("Any", ends)).cast("i"), cast("Any", data).to_pybytes()
-    stops = [bounds[at] for at in accumulate(map(len, codes), initial=0)]
-    return [text[start:end] for start, end in pairwise(stops)]
+    _, ends, text = found.buffers()
+    return ends, text
 
 
 def _spell_short(symbols: _Symbols, codes: bytes) -> bytes:
@@ -224,12 +231,26 @@ def _spell(encoding: Fsst, codes: Block) -> VariableBlock:
     wide = codes.offsets.dtype.itemsize == 8 or capacity > _INT32_MAX
     offsets = np.ascontiguousarray(codes.offsets, np.int64 if wide else np.int32)
     if not kernels.decode.is_worth_loading(_PLAIN_WORK * len(codes.data), offsets.dtype):
-        return _spell_plainly(codes, offsets, table)
+        return _spell_by_arrow(encoding, codes, offsets) or _spell_plainly(codes, offsets, table)
     out, targets = np.empty(capacity, np.uint8), np.empty(len(offsets), offsets.dtype)
     size = kernels.decode(np.ascontiguousarray(codes.data), offsets, *table, out, targets)
     if size < 0:
         raise CorruptFileError(f"FSST: string {-1 - size} has a code that is not in the symbol table or is cut short")
     return VariableBlock(targets, out[:size])
+
+
+def _spell_by_arrow(encoding: Fsst, codes: VariableBlock, offsets: npt.NDArray[Any]) -> VariableBlock | None:
+    """The strings without a kernel; None for codes that escape, or so many that the text may not fit one array."""
+    symbols = _symbols(encoding.symbol_table)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if symbols is None or not 0 <= first <= last <= len(codes.data) or (offsets[1:] < offsets[:-1]).any():
+        return None
+    data = np.ascontiguousarray(codes.data[first:last])
+    if not 0 < len(data) <= _MOST or (data == kernels.ESCAPE).any():
+        return None
+    ends, text = _taken(symbols, data, len(data))
+    bounds = np.frombuffer(ends, np.int32, len(data) + 1)[offsets - first]
+    return VariableBlock(bounds.astype(offsets.dtype), np.frombuffer(text, np.uint8))
 
 
 def _spell_plainly(

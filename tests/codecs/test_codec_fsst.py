@@ -101,3 +101,51 @@ def test_sample_of_few_long_values_is_bounded():
     assert int(offsets[-1]) == len(data)
     _, codes = fsst.encode(block)
     assert len(codes.data) < len(block.data) / 4
+
+
+@pytest.mark.parametrize("escapes", [False, True])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_every_way_of_spelling_gives_the_same(escapes: bool, damaged: bool) -> None:
+    """Short ones by plain Python, more by Arrow, those with escapes by numpy: the same strings, or a refusal."""
+    rng = np.random.default_rng(31)
+    words = [bytes(rng.integers(97, 110, int(size)).astype(np.uint8)) for size in rng.integers(1, 9, 60)]
+    symbols = np.array([int.from_bytes(word, "little") for word in words], np.uint64)
+    table = fsst.write_table(symbols, np.array([len(word) for word in words], np.int64))
+    encoding = Fsst(table, Variable(Flat(32)))
+    for count in (1, 3, 40, 400):
+        strings = [bytes(rng.integers(0, 60, int(size)).astype(np.uint8)) for size in rng.integers(0, 60, count)]
+        if escapes:
+            strings = [text[:4] + b"\xff\xff" + text[4:] + b"\xff\x07" for text in strings]
+        if damaged:
+            strings[count // 2] += bytes([60 + int(rng.integers(0, 196))])
+        expected = [_spelled(text, words) for text in strings]
+        block = block_of(strings)
+        whole = VariableBlock(block.offsets + 5, np.append(np.zeros(5, np.uint8), block.data))
+        ways = [
+            lambda strings=strings: CODECS.decode_payloads(encoding, strings),
+            lambda strings=strings: [CODECS.decode_payloads(encoding, [text])[0] for text in strings],
+            lambda block=block: plain(CODECS.decode_values(encoding, block)),
+            lambda whole=whole: plain(CODECS.decode_values(encoding, whole)),
+        ]
+        for way in ways:
+            if None in expected:
+                with pytest.raises(CorruptFileError):
+                    way()
+            else:
+                assert way() == expected
+
+
+def _spelled(codes: bytes, words: list[bytes]) -> bytes | None:
+    out, at = b"", 0
+    while at < len(codes):
+        if codes[at] == 255:
+            if at + 1 == len(codes):
+                return None
+            out += codes[at + 1 : at + 2]
+            at += 2
+        elif codes[at] < len(words):
+            out += words[codes[at]]
+            at += 1
+        else:
+            return None
+    return out
