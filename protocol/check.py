@@ -26,6 +26,12 @@ CONFIGURATIONS: Mapping[str, Sequence[str]] = {
         *("-DCRASHES=1", "-DAPPENDS=0", "-DPRUNES=0", "-DCOMMITTERS=1", "-DLATER", "-DAGAIN"),
     ),
     "two commits, one who gives up, one who appends and prunes, 1 put in doubt": ("-DCRASHES=0",),
+    "one commit that decides by the group, one who gives up, one who appends and prunes, 1 crash, 1 put in doubt": (
+        *("-DCRASHES=1", "-DCOMMITTERS=1", "-DGROUP"),
+    ),
+    "two commits that decide by the group, one who gives up, 1 crash, 1 put in doubt": (
+        *("-DCRASHES=1", "-DAPPENDS=0", "-DPRUNES=0", "-DGROUP"),
+    ),
 }
 """All states of each are visited."""
 
@@ -45,11 +51,15 @@ BUGS: Mapping[str, str] = {
     "ASKS_LEDGER_EARLY": "staging reads the ledger before the version behind which its attempt can have landed",
     "NOT_ASKED_WHAT_IS_STAGED": "staging does not ask what is staged before it reads the ledger",
     "TRUSTS_STRAYS": "a manifest that was put where others had been pruned is taken for history",
+    "GROUP_DECIDES_FOR_GOOD": "what was decided by the group for one version is not decided again for the next",
+    "GROUP_IS_NOT_KEPT_APART": "who gives up does not keep commits from deciding by the group",
+    "GROUP_IS_NO_EVIDENCE": "behind a gap nobody asks what was decided by the group",
+    "GROUP_GOES_EARLY": "the record of the group is removed while it decides",
 }
 """Planted one at a time: at least one configuration must show a violation."""
 
-_OF_STAGING = ("ASKS_LEDGER_EARLY", "NOT_ASKED_WHAT_IS_STAGED")
-"""Only a further try of staging makes them: those configurations come first."""
+_WHERE: Mapping[str, str] = {"ASKS_LEDGER_EARLY": "-DAGAIN", "NOT_ASKED_WHAT_IS_STAGED": "-DAGAIN", "GROUP": "-DGROUP"}
+"""Bugs, by the beginnings of their names, that show only in configurations with a certain part: those come first."""
 
 
 def main() -> int:
@@ -72,7 +82,8 @@ def main() -> int:
 
 def find(bug: str) -> str | None:
     """How a planted bug shows, and where; None when it does not."""
-    for name, defines in sorted(CONFIGURATIONS.items(), key=lambda item: bug in _OF_STAGING and "-DAGAIN" not in item[1]):
+    part = next((part for name, part in _WHERE.items() if bug.startswith(name)), "")
+    for name, defines in sorted(CONFIGURATIONS.items(), key=lambda item: bool(part) and part not in item[1]):
         violation, states = verify((*defines, f"-DBUG_{bug}"))
         if violation is not None:
             return f"{violation} after {states:,} states of: {name}"

@@ -3,7 +3,8 @@
    Actors: COMMITTERS commit tasks, one who gives the attempt up (abort, or garbage collection), an outside writer that
    appends and prunes, and the network, which may deliver a put long after the client has given up waiting. With -DAGAIN,
    also a further try of the staging task, which asks what there is of its identity and then stages an attempt of its own,
-   marked `later_only`, and the commit of that one. With -DLATER the first attempt is `later_only`, too.
+   marked `later_only`, and the commit of that one. With -DLATER the first attempt is `later_only`, too. With -DGROUP commits
+   decide by the record of a group where they may, which is removed by somebody who tidies up.
    Each statement that touches shared state is one store call. A crash loses what an actor knew, never what it wrote; the
    actor begins anew, as the retry of its task. There is no clock: a process may sleep for ever before any statement.
 
@@ -80,6 +81,7 @@ byte next_write = 0;
 #define NOT_DECIDED 0
 #define PUBLISH 1
 #define WITHDRAW 2
+#define APART 3
 
 byte version[LAST + 2];         /* what lies at a number: NOTHING when it was never taken, or when it was pruned */
 bit pruned[LAST + 2];
@@ -88,6 +90,7 @@ byte newest = 1;
 
 byte finished = 1;              /* finished.json: of the first attempt, or 2: of the further try; there is one for both */
 byte fence = NOT_DECIDED;       /* fence.json */
+byte group = NOT_DECIDED;       /* the record of the attempt's group: it decides for version 2 */
 bit ledger = 0;                 /* the ledger's record */
 bit named[COMMITTERS + 1];      /* commits at work that the fences name: each has its claim */
 bit left = 0;                   /* the fences name a commit that died, or ended with a put in doubt: its claim stays */
@@ -206,14 +209,21 @@ inline is_doubtful(answer, who) {
     }
 }
 
+#ifdef BUG_GROUP_IS_NO_EVIDENCE
+#define WAS_TO_BE_PUBLISHED (fence == PUBLISH)
+#else
+#define WAS_TO_BE_PUBLISHED (fence == PUBLISH || group == PUBLISH)
+#endif
+
 proctype Commit(byte id) {
     byte read = 0, v = 0, mine = 0, outcome = 0, found = 0, former = 0;
-    bit fenced, doubtful, gap, is_own;
+    bit fenced, doubtful, gap, is_own, is_first, by_group;
 
 begin:
     skip;
     d_step {
-        read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0; is_own = 0;
+        read = 0; v = 0; mine = 0; outcome = 0; found = 0; former = 0; fenced = 0; doubtful = 0; gap = 0; is_own = 0; is_first = 0;
+        by_group = 0;
         left = left | named[id];        /* whoever begins anew is another commit; the claim of the former stays */
         named[id] = 0
     };
@@ -246,7 +256,7 @@ begin:
     if
     :: gap ->
         if
-        :: fence == PUBLISH ->                      /* commits were about to publish it, and the history is gone */
+        :: WAS_TO_BE_PUBLISHED ->                   /* commits were about to publish it, and the history is gone */
             is_doubtful(doubtful, id);
             if
             :: doubtful -> doubtful = 0; goto end
@@ -303,19 +313,46 @@ begin:
         fi;
 #endif
 #ifndef BUG_NO_FENCE
+#if defined(GROUP) && !defined(BUG_GROUP_DECIDES_FOR_GOOD)
+        if
+        :: by_group && v + 1 != 2 -> by_group = 0; fenced = 0       /* it was decided for version 2 only */
+        :: else
+        fi;
+#endif
         if
         :: fenced
         :: !fenced ->
+#ifdef GROUP
+            if
+            :: v + 1 == 2 ->
+                atomic {
+                    if
+                    :: group == NOT_DECIDED -> group = PUBLISH; named[id] = 1; by_group = 1; MAY_CRASH
+                    :: else
+                    fi
+                }
+            :: else
+            fi;
+#endif
             atomic {
                 if
-                :: fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = PUBLISH; named[id] = 1; MAY_CRASH
-                :: fence == PUBLISH -> named[id] = 1
-                :: fence == WITHDRAW -> goto refused
+                :: by_group
+                :: !by_group && fence == NOT_DECIDED && NEXT(W_FENCE, id) -> SEEN; fence = PUBLISH; named[id] = 1; is_first = 1; MAY_CRASH
+                :: !by_group && fence == PUBLISH -> named[id] = 1
+                :: !by_group && fence == WITHDRAW -> goto refused
                 fi
             };
 #ifndef BUG_LOOKS_BEFORE_FENCE
             if
             :: !files || finished != 1 ->           /* given up, or landed, and the fence lifted again */
+                if
+                :: is_first -> atomic {             /* a commit without a claim takes its fence back: nobody can publish it */
+                    if
+                    :: fence == PUBLISH && NEXT(W_FENCE_GONE, id) -> SEEN; fence = NOT_DECIDED; forget_names(); MAY_CRASH
+                    :: true
+                    fi }
+                :: else
+                fi;
                 if
                 :: ledger -> goto said_landed
                 :: else -> goto refused
@@ -386,6 +423,12 @@ said_landed:
     fi;
     drop_finished(id);
     lift_fence(id);
+#ifdef GROUP
+    if
+    :: by_group && is_own -> atomic { group = NOT_DECIDED; MAY_CRASH }      /* there is a version behind it by now */
+    :: else
+    fi;
+#endif
 #ifdef BUG_CLEARS_BEFORE_LEDGER
     ledger = 1;
 #endif
@@ -407,15 +450,33 @@ end:
 
 proctype GiveUp() {
     byte v = 0, outcome = 0;
-    bit gap, seen, is_new, withdrawn, doubtful;
+    bit gap, seen, is_new, withdrawn, doubtful, is_open, covered;
 
 begin:
     skip;
-    d_step { v = 0; outcome = 0; gap = 0; seen = 0; is_new = 0; withdrawn = 0; doubtful = 0 };
+    d_step { v = 0; outcome = 0; gap = 0; seen = 0; is_new = 0; withdrawn = 0; doubtful = 0; is_open = 0; covered = 0 };
 #ifdef BUG_LOOKS_BEFORE_FLAG
     goto look;
 #endif
 flag:
+#if defined(GROUP) && !defined(BUG_GROUP_IS_NOT_KEPT_APART)
+    is_open = newest == 1;                          /* a group decides nothing once there is a version behind */
+    if
+    :: is_open ->
+        atomic {
+            covered = group == PUBLISH;
+            if
+            :: group == NOT_DECIDED -> group = APART; MAY_CRASH
+            :: else
+            fi
+        }
+    :: else
+    fi;
+    if
+    :: covered -> withdrawn = (fence == WITHDRAW); goto look
+    :: else
+    fi;
+#endif
     atomic {
         if
         :: fence == NOT_DECIDED && NEXT(W_FENCE, GIVES_UP) -> SEEN; fence = WITHDRAW; is_new = 1; withdrawn = 1; MAY_CRASH
@@ -460,7 +521,7 @@ look:
         /* What was in the gap? Fenced for publishing, and a commit that the fences name has not ended, or ended in doubt:
            nobody knows. Else the ledger was told first. */
         if
-        :: fence == PUBLISH ->
+        :: WAS_TO_BE_PUBLISHED ->
             is_doubtful(doubtful, COMMITTERS);
             if
             :: doubtful -> goto unknown
@@ -612,6 +673,21 @@ end:
 }
 #endif
 
+#ifdef GROUP
+/* Removes the record of the group when it decides nothing and nobody will ask what it says. */
+proctype Tidy() {
+end_idle:
+    do
+#ifdef BUG_GROUP_GOES_EARLY
+    :: atomic { group != NOT_DECIDED -> group = NOT_DECIDED }
+#else
+    :: atomic { newest > 1 && group == APART -> group = NOT_DECIDED }
+    :: atomic { newest > 1 && group == PUBLISH && (ledger || finished != 1) -> group = NOT_DECIDED }
+#endif
+    od
+}
+#endif
+
 /* Another library: appends, and prunes every version but the newest. */
 proctype Outsider() {
     byte n = 0, v = 0;
@@ -669,6 +745,9 @@ init {
         run GiveUp();
 #ifdef AGAIN
         run Again();
+#endif
+#ifdef GROUP
+        run Tidy();
 #endif
         run Outsider();
         run Network()
