@@ -129,6 +129,24 @@ def shared_member_aborted() -> Stage:
     return Stage(works, actors)
 
 
+def moved_group() -> Stage:
+    """Two appends of one group are committed while one of them is aborted and another library moves the table."""
+    do.begin_table(BASE)
+    works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
+    refs = do.stage(*works)
+    actors = {"commit": do.commit(*works), "abort": do.abort(refs[1]), "outsider": do.outside_append((200,))}
+    return Stage((*works, _outside((200,), "outsider")), actors, _OUTSIDER)
+
+
+def pruned_group() -> Stage:
+    """A group of appends is committed, while another library appends, compacts and prunes."""
+    do.begin_table(BASE)
+    works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
+    do.stage(*works)
+    outside = do.in_turn(do.outside_append((200,)), outsider.compact, do.outside_prune)
+    return Stage((*works, _outside((200,), "outsider")), {"commit": do.commit(*works), "outsider": outside}, _OUTSIDER)
+
+
 def two_replacements() -> Stage:
     """Two replacements of one day."""
     do.begin_table(BASE)
