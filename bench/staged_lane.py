@@ -57,8 +57,7 @@ class Lane:
 
     def commit(self, refs: list[StagedTransaction]) -> None:
         """One commit task."""
-        identities = tuple(ref.identity for ref in refs)
-        run_job(CommitSpec(uri=self.uri, identities=identities, storage_options=self.options))
+        run_job(CommitSpec.of(refs, uri=self.uri, storage_options=self.options))
 
     def watch(self, action: Callable[[], object], *, latency_ms: float) -> Traffic:
         """What an action sends when every answer is late and nothing is remembered."""

@@ -29,12 +29,12 @@ def _time(seconds: float) -> str:
 @table_command("list", versioned=False)
 def list_(table: Table, output: Output) -> None:
     """Every attempt: running, expired (its lease is over), or finished (waits for its commit); and every commit at work."""
+    from lance_core.commit.registry.at_work import commits_at_work
     from lance_core.commit.registry.attempts import list_staged
-    from lance_core.commit.registry.claims import list_claims
 
     store = table.store()
     lines = [_line(entry) for entry in list_staged(store)]
-    lines += [_claim_line(claim, identity) for claim in list_claims(store) for identity in claim.identities]
+    lines += [_claim_line(claim, identity) for claim in commits_at_work(store) for identity in claim.identities]
     output.rows(lines, empty="nothing is staged")
 
 

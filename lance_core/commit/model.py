@@ -70,6 +70,8 @@ class Attempt:
     incarnation: str = ""
     base: str = ""
     later_only: bool = False
+    group: str = ""
+    guarded: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
@@ -91,6 +93,10 @@ class StagedTransaction:
     `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
     `later_only`: the identity can only have landed, or land, in a version after `read_version` (see `staged.begin_attempt`).
+    `group`: those that were planned together, whose commit may decide about all of them by one fence, whatever version
+    they are brought up to later. `guarded`: workers of releases before this one do not withdraw it, claimed or not.
+    `plain`: on the version that it was planned on it may be published just as it is, and only other commits can prevent it.
+    `planned_at`: when it was planned (seconds since the epoch, by the clock of the staging task).
     """
 
     uri: str
@@ -110,6 +116,10 @@ class StagedTransaction:
     incarnation: str = ""
     base: str = ""
     later_only: bool = False
+    group: str = ""
+    guarded: bool = False
+    plain: bool = False
+    planned_at: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom. It has former names beside the current ones, because workers may not be

@@ -43,6 +43,7 @@ PRIVATE = "_lance_core"
 """Our own folder in a table; the official library's readers, writers and cleanup look past it."""
 STAGED = f"{PRIVATE}/staged"
 COMMITS = f"{PRIVATE}/commits"
+FENCES = f"{PRIVATE}/fences"
 LEDGER = f"{PRIVATE}/ledger"
 PROGRESS = f"{PRIVATE}/progress"
 WITHDRAWN = f"{LEDGER}/withdrawn"
@@ -53,6 +54,7 @@ _ATTEMPT_DIGITS = 16
 _DELETION_DIGITS = 10
 _INDEX_DIGITS = 12
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
+_GROUP = re.compile(r"[0-9]{1,20}(-[0-9a-f]{16})?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ATTEMPT_RECORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})\.([0-9a-f]{16})\.([a-z]+)\.json")
 _DELETION = re.compile(r"(\d+)-(\d+)-(\d+)\.(arrow|bin)")
@@ -198,6 +200,11 @@ def parse_attempt_record(name: str, kind: str) -> tuple[str, str] | None:
         return None
     found = _ATTEMPT_RECORD.fullmatch(name)
     return (found[1], found[2]) if found is not None and found[3] == kind else None
+
+
+def group_path(group: str) -> str:
+    """What was decided about a group of attempts. "" for what is no name of a group."""
+    return f"{FENCES}/{group}.json" if _GROUP.fullmatch(group) else ""
 
 
 def ledger_path(identity: str) -> str:

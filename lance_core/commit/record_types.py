@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 PUBLISH = "publish"
 WITHDRAW = "withdraw"
+APART = "apart"
 
 SHORT_DIGEST = 16
 """Releases before this one knew so many digits of a digest."""
@@ -81,7 +82,8 @@ class Fence:
     """`staged/{identity}.{attempt}.fence.json`: who may continue with an attempt. The first writer wins.
 
     `outcome` is "publish" (then `commit` says by which commit) or "withdraw" (then `by` says who gave it up). `version` of a
-    withdrawal is the fence version that was published for it, 0 when none was needed.
+    withdrawal is the fence version that was published for it, 0 when none was needed. `alone`: that commit writes no file
+    but the manifest, so it has no claim; until it says here that it has ended, its put may still land.
     """
 
     outcome: str
@@ -89,11 +91,26 @@ class Fence:
     by: str = ""
     since: float = 0.0
     version: int = 0
+    alone: bool = False
 
     @property
     def withdraws(self) -> bool:
         """Whether the attempt may no longer be published."""
         return self.outcome == WITHDRAW
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFence:
+    """`fences/{group}.json`: what was decided first about the attempts of a group. It is never changed or removed.
+
+    `outcome` is "publish" (then `commit` says by which commit, `attempts` which ones, by identity) or "apart": each of them
+    is decided by its own fence, as every attempt is that is not among `attempts`.
+    """
+
+    outcome: str
+    commit: str = ""
+    since: float = 0.0
+    attempts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,7 @@ def commit(
     digests = {str(item["identity"]): str(item["digest"]) for item in references if item.get("digest")}
     fields: dict[str, Any] = {
         "uri": uri, "identities": identities, "digests": digests, "gates": [*gates], "re_execute": re_execute,
+        "references": references if len(references) == 1 else [],
     }  # fmt: skip
     spec = read_spec(CommitSpec, fields if max_attempts is None else {**fields, "max_attempts": max_attempts})
     result = run(spec, options=options, runner=runner)

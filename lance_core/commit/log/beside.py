@@ -36,13 +36,15 @@ class Early:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.there: frozenset[str] = frozenset()
+        """A file that was there before: it is neither written nor removed."""
         self._encoded: tuple[Transaction, bytes] | None = None
         self._sent: tuple[str, Transaction, Future[None]] | None = None
 
     @property
     def is_wanted(self) -> bool:
         """Whether something can be put early: once, and where that helps."""
-        return self._sent is None and _helps(self._store)
+        return self._sent is None and not self.there and _helps(self._store)
 
     def encoded(self, transaction: Transaction) -> bytes:
         """The bytes of a transaction, made once."""
@@ -57,7 +59,7 @@ class Early:
 
     def has_sent(self, path: str, transaction: Transaction) -> bool:
         """Whether just this is on its way, or written."""
-        return self._sent is not None and self._sent[0] == path and self._sent[1] is transaction
+        return path in self.there or (self._sent is not None and self._sent[0] == path and self._sent[1] is transaction)
 
     def has_failed(self) -> bool:
         """Whether something was sent and could not be written. Nothing is under way afterwards."""

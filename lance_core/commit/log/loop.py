@@ -102,7 +102,7 @@ def commit_in_detail(
     source: Manifest | None = None,
     strict: bool = False,
     attempt: str | None = None,
-    before_put: Callable[[], None] = lambda: None,
+    before_put: Callable[[int], None] = lambda _: None,
     on_doubt: Callable[[], None] = lambda: None,
     also_judge: AlsoJudge | None = None,
     opened: OpenVersion | None = None,
@@ -110,15 +110,15 @@ def commit_in_detail(
     open_at: OpenAt = open_or_none,
     keeps_files: bool = False,
 ) -> Committed:
-    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication; it may raise.
-    `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when a file
-    that was written in vain could not be removed. `keeps_files`: another put of the same commit is in doubt: all stays.
+    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication, with its number; it
+    may raise. `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when
+    a file that was written in vain could not be removed. `keeps_files`: another put of this commit is in doubt: all stays.
 
     `also_judge` is called once for each version of others between the one that was read and the one that is written, in
     order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
     """
     require_put_if_absent(store)
-    loop = _CommitLoop(
+    loop = CommitLoop(
         store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
     )
     loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened or newest, on_doubt
@@ -135,26 +135,7 @@ def commit_in_detail(
         raise
 
 
-def rebase_onto(
-    store: Store,
-    transaction: Transaction,
-    newest: OpenVersion,
-    *,
-    attempt: str | None = None,
-    also_judge: AlsoJudge | None = None,
-    open_at: OpenAt = open_or_none,
-) -> Rebased:
-    """A planned transaction brought up to `newest`: judged against everything in between and rebased if necessary.
-
-    Nothing is published. `open_at` opens a version, for a caller that asks for the same ones again. Raises what
-    `commit_transaction` raises for conflicts; PartlyLandedError when it has landed.
-    """
-    loop = _CommitLoop(store, transaction, options=None, source=None, strict=False, attempt=attempt, before_put=lambda: None)
-    loop.also_judge, loop.open_at = also_judge, open_at
-    return loop.rebased(newest)
-
-
-class _CommitLoop:
+class CommitLoop:
     """One commit: the transaction as planned, and how far the log has been judged."""
 
     def __init__(
@@ -166,7 +147,7 @@ class _CommitLoop:
         source: Manifest | None,
         strict: bool,
         attempt: str | None,
-        before_put: Callable[[], None],
+        before_put: Callable[[int], None],
     ) -> None:
         self._store = store
         self._planned = with_packed_fragments(planned)
@@ -182,12 +163,12 @@ class _CommitLoop:
         self._originals: Mapping[int, Fragment] | None = None
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
-        self._in_doubt, self._doubtful_version = False, 0
+        self.in_doubt, self._doubtful_version = False, 0
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities.items()}
-        self._early = Early(store)
+        self.early = Early(store)
         self.also_judge: AlsoJudge | None = None
         self.open_at: OpenAt = open_or_none
-        self.keeps_files = False
+        self.keeps_files, self.tried_at = False, 0
         self.opened: OpenVersion | None = None
         self.newest: OpenVersion | None = None
         self.on_doubt: Callable[[], None] = lambda: None
@@ -196,11 +177,11 @@ class _CommitLoop:
         backoff = Backoff()
         for _ in range(max_retries + 1):
             began = time.monotonic()
-            found = self._try_once()
+            found = self.try_once()
             if found is not None:
                 return found
             backoff.wait(try_seconds=time.monotonic() - began)
-        if self._in_doubt:
+        if self.in_doubt:
             raise StoreError(f"{self._store.uri}: the store rejected the manifest {max_retries + 1} times")
         raise RetryableConflictError(
             f"{self._store.uri}: lost the race for the next version {max_retries + 1} times",
@@ -217,16 +198,17 @@ class _CommitLoop:
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
         """The store failed: after a put without an answer that is more than a failure."""
-        return unanswered(self._store, self._planned, error) if self._in_doubt else error
+        return unanswered(self._store, self._planned, error) if self.in_doubt else error
 
     def clean_up(self) -> None:
         """Remove what was written for a version that is not to be."""
-        self._early.settle()
-        if self._in_doubt:
+        self.early.settle()
+        if self.in_doubt:
             return
         self._delete(self._written)
 
-    def _try_once(self) -> Committed | None:
+    def try_once(self) -> Committed | None:
+        """One put of the next version; None when it is somebody else's, or nobody's yet (see `in_doubt`)."""
         self._put_early()
         newest = self._newest()
         if newest is not None:
@@ -238,22 +220,23 @@ class _CommitLoop:
         manifest = build(
             None if newest is None else newest.manifest,
             rebased.transaction,
-            timestamp_ns=time.time_ns(),
+            timestamp_ns=(tried_at := time.time_ns()),
             writer_version=WRITER_VERSION,
             options=self._options,
             source=self._source_manifest(),
             transaction_file=self._transaction_file(newest, rebased.transaction),
         )
+        self.tried_at = tried_at
         put = self._put(manifest, rebased.transaction, newest)
         if put.outcome is PutOutcome.OURS:
             done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
-            self._in_doubt, before = True, self._in_doubt  # should the look fail: what a landed version names has to stay
+            self.in_doubt, before = True, self.in_doubt  # should the look fail: what a landed version names has to stay
             with beside(self._store, lambda: write_hint(self._store, done.manifest.version)):
                 self._require_lineage(done, is_doubtful=before)
             self._keep_only(done)
             return replace(done, num_rebased=len(self._to_rebase))
         if put.outcome is PutOutcome.NOT_THERE:
-            self._in_doubt, self._doubtful_version = True, manifest.version
+            self.in_doubt, self._doubtful_version = True, manifest.version
             self.on_doubt()
         return None
 
@@ -264,16 +247,16 @@ class _CommitLoop:
 
     def _found(self, opened: OpenVersion) -> Committed:
         """It is in the log already. A put that was in doubt for this number, or one before, cannot land any more."""
-        self._early.settle()
+        self.early.settle()
         done = self._committed(opened, already=True)
-        if not self._in_doubt or opened.manifest.version >= self._doubtful_version:
+        if not self.in_doubt or opened.manifest.version >= self._doubtful_version:
             self._keep_only(done)
         return done
 
     def _require_lineage(self, done: Committed, *, is_doubtful: bool) -> None:
         """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
         if not is_ancestor(self._store, done.manifest, done.transaction):
-            self._in_doubt = is_doubtful
+            self.in_doubt = is_doubtful
             remove_stray(self._store, done.manifest)
             raise history_gone(self._store, self._planned, done.manifest.version)
 
@@ -299,12 +282,12 @@ class _CommitLoop:
             if item is None or theirs is None:
                 raise history_gone(self._store, self._planned, number)
             if theirs.uuid == self._planned.uuid or is_carried(self._store, self._identities, theirs, number):
-                self._require_lineage(self._committed(item), is_doubtful=self._in_doubt)
+                self._require_lineage(self._committed(item), is_doubtful=self.in_doubt)
                 return item
             conflicts.append((theirs, item))
         # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
         if newest.manifest.version >= self._doubtful_version:
-            self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
+            self.in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
         for theirs, item in conflicts:
             refuse_withdrawn(self._store, self._attempts, theirs, item.manifest.version)
         for theirs, item in conflicts:
@@ -370,21 +353,21 @@ class _CommitLoop:
 
     def _put_early(self) -> None:
         """Send the transaction's file while the log is checked: most commits find nothing there that changes it."""
-        is_wanted = self.opened is not None and not self._to_rebase and self._early.is_wanted
+        is_wanted = self.opened is not None and not self._to_rebase and self.early.is_wanted
         if is_wanted and (name := self._transaction_file(self.opened, self._planned)):
             self._written.add(naming.transaction_path(name))
-            self._early.put(naming.transaction_path(name), self._planned)
+            self.early.put(naming.transaction_path(name), self._planned)
 
     def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
-        data = self._early.encoded(transaction)
+        data = self.early.encoded(transaction)
         if manifest.transaction_file:
-            self._written.add(path := naming.transaction_path(manifest.transaction_file))
+            self._written.update({path := naming.transaction_path(manifest.transaction_file)} - self.early.there)
             # The inline copy counts, unless the transaction is too large for one.
             durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
-            if not self._early.has_sent(path, transaction):
+            if not self.early.has_sent(path, transaction):
                 self._store.put(path, data, durable=durable)
-        self._before_put()
-        if self._early.has_failed() and manifest.transaction_file:
+        self._before_put(manifest.version)
+        if self.early.has_failed() and manifest.transaction_file:
             self._store.put(path, data, durable=durable)
         is_v1 = newest is None and self._options is not None and self._options.v1_manifest_names
         scheme = newest.scheme if newest else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2

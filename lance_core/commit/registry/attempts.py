@@ -25,6 +25,7 @@ from lance_core.commit.bulk import delete_groups
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction, with_todays_names
 from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
 from lance_core.commit.records import FORMAT, Record, each, encode_record, read_record, write_record
+from lance_core.commit.registry.claims import guard_path
 from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
 from lance_core.errors import CorruptFileError, FormatError
 from lance_core.io.abilities import ListsInOrder
@@ -211,7 +212,7 @@ def forget_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> None:
 
 def _records_of(identity: str, attempt: str) -> list[str]:
     marks = [record_path(identity, attempt, kind) for kind in (STARTED, WITHDRAWN)]
-    return [*marks, fence_path(identity, attempt)]
+    return [guard_path(identity, attempt), *marks, fence_path(identity, attempt)]
 
 
 def drop_finished(store: Store, identity: str, attempt: str) -> None:

@@ -3,10 +3,15 @@
 ::
 
     _lance_core/commits/{commit}.json   {"commit": "9c…", "uuids": ["…"], "attempts": {"5d2c…": "00ff…"}, "since": 1.7e9}
+    _lance_core/commits/later-release.{identity}.{attempt}.json   the same, of no commit: a guard
 
 Whether a commit may publish an attempt is decided by the attempt's fence, not here, and no lease of a claim is trusted; but
 claims of releases before this one (without `format`) come from commits that know no fence: those count until their lease is
 over. A claim is removed at the end of its commit, or later by `collect_garbage`, when all its identities are settled.
+
+A staging task leaves a *guard* beside its attempt: to an abort or a collection of such a release it looks like the claim
+of a commit that is at work, so they refuse, with its name in their message. This release knows guards by their names, and
+ignores them.
 """
 
 from __future__ import annotations
@@ -24,6 +29,10 @@ from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.io.store import Store
 
 log = logging.getLogger(__name__)
+
+_GUARD = "later-release"
+"""Begins with a letter that is no hex digit: what a release before this one takes for the attempt in a name, it is not."""
+_GUARD_SECONDS = 10 * 365 * 24 * 3600.0
 
 COMMIT_LEASE_SECONDS = 3600.0
 """How long a silent commit may still be alive. A commit takes seconds; conflicts and re-execution take minutes."""
@@ -97,9 +106,37 @@ def is_claimed(store: Store, commit: str) -> bool:
     return True
 
 
+def is_guard(name: str) -> bool:
+    """Whether a name among the claims is that of a guard."""
+    return name.startswith(f"{_GUARD}.")
+
+
+def guard_path(identity: str, attempt: str) -> str:
+    """Where the guard of an attempt is."""
+    return f"{naming.COMMITS}/{_guard_name(identity, attempt)}.json"
+
+
+def write_guard(store: Store, identity: str, attempt: str) -> None:
+    """Keep withdrawals by releases before this one away from an attempt, until its records are removed."""
+    claim = make_claim(uuids=(), attempts={identity: attempt}, commit=_guard_name(identity, attempt))
+    store.put(claim.path, encode_record(asdict(replace(claim, lease_seconds=_GUARD_SECONDS))), durable=False)
+
+
+def guarded_attempts(store: Store, *, before: float) -> list[tuple[str, str]]:
+    """(identity, attempt) of every guard that was written before a time (seconds since the epoch)."""
+    entries = [entry for entry in store.list(f"{naming.COMMITS}/") if entry.modified < before]
+    names = [name for entry in entries if is_guard(name := entry.path.rpartition("/")[2])]
+    found = [name.removeprefix(f"{_GUARD}.").removesuffix(".json").rpartition(".") for name in names]
+    return [(identity, attempt) for identity, _, attempt in found if identity]
+
+
+def _guard_name(identity: str, attempt: str) -> str:
+    return f"{_GUARD}.{naming.checked_identity(identity)}.{attempt}"
+
+
 def list_claims(store: Store) -> list[Claim]:
     """All announced commits, dead ones included. A damaged record is logged and skipped."""
-    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
+    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json") and not is_guard(name)]
     found = each(store, [f"{naming.COMMITS}/{name}" for name in names], _read)
     return [claim for claim in found if claim is not None]
 

@@ -7,6 +7,8 @@
 
     _lance_core/staged/{identity}.{attempt}.fencea.json  …fenceb.json, …          further commits that publish it
 
+    _lance_core/fences/{group}.json                      in place of the fences of many attempts (see `group_fences`)
+
     _lance_core/ledger/withdrawn/{identity}.{attempt}.json   remembered when all else is gone, for zombies of the attempt
 
 A commit that finds the fence at "publish" by another one adds itself, under the next letter that is free: so each commit
@@ -21,11 +23,12 @@ from __future__ import annotations
 import string
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from lance_core.commit import naming
-from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence, parse_record
+from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence, GroupFence, parse_record
 from lance_core.commit.records import FORMAT, decode_record, each, encode_record, write_record
+from lance_core.commit.registry.group_fences import about, read_group
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
 from lance_core.io.abilities import SharesContent
 from lance_core.io.store import Store
@@ -60,8 +63,36 @@ def _read(store: Store, path: str) -> Fence | None:
     return fence if fence.outcome in (PUBLISH, WITHDRAW) else _DAMAGED
 
 
-def publishers(store: Store, identity: str, attempt: str) -> list[str] | None:
-    """The commits that decided to publish an attempt; None when a record of them is damaged."""
+def publishers(store: Store, identity: str, attempt: str, *, group: str) -> list[Fence] | None:
+    """The decisions of commits to publish an attempt; [] when there is none or it was withdrawn, None when one of them is
+    damaged."""
+    own = _chain_of(store, identity, attempt)
+    if own is None or any(item.withdraws for item in own):
+        return None if own is None else []
+    first = about(read_group(store, group), (identity, attempt))
+    if first is not None and not first.commit:
+        return None
+    return own if first is None else [first, *own]
+
+
+def fence_alone(store: Store, identity: str, attempt: str, *, commit: str) -> bool:
+    """Decide for publication by a commit without a claim (see `Fence.alone`), if nobody has decided before."""
+    return _put(store, identity, attempt, Fence(PUBLISH, commit=commit, since=time.time(), alone=True)).commit == commit
+
+
+def end_alone(store: Store, identity: str, attempt: str, *, commit: str, is_gone: bool) -> None:
+    """Say in a fence that its commit, which has no claim, has ended or has one by now: from here on its claim decides.
+    Where the attempt was gone (`is_gone`), nobody can publish it, and the fence goes as well."""
+    found = read_fence(store, identity, attempt)
+    if found is None or not found.alone or found.commit != commit:
+        return
+    if is_gone:
+        store.delete(fence_path(identity, attempt))
+    else:
+        _write(store, identity, attempt, replace(found, alone=False))
+
+
+def _chain_of(store: Store, identity: str, attempt: str) -> list[Fence] | None:
     found = []
     for kind in _CHAIN:
         try:
@@ -72,7 +103,7 @@ def publishers(store: Store, identity: str, attempt: str) -> list[str] | None:
             fence = parse_record(Fence, decode_record(data, where=kind), where=kind)
         except CorruptFileError:
             return None
-        found.append(fence.commit)
+        found.append(fence)
     return found
 
 
@@ -103,8 +134,15 @@ def fence_for_publishing(store: Store, attempts: Sequence[tuple[str, str]], *, c
     return {item: first[item] for item in attempts}
 
 
-def fence_for_withdrawal(store: Store, identity: str, attempt: str, *, by: str) -> tuple[Fence, bool]:
-    """Decide to withdraw an attempt: the decision, and whether this call made it."""
+def fence_for_withdrawal(
+    store: Store, identity: str, attempt: str, *, by: str, decided: GroupFence | None
+) -> tuple[Fence, bool]:
+    """Decide to withdraw an attempt: the decision, and whether this call made it. `decided`: what `group_fences.keep_apart`
+    has found about its group."""
+    theirs = about(decided, (identity, attempt))
+    if theirs is not None:
+        found = read_fence(store, identity, attempt)
+        return (found, False) if found is not None and found.withdraws else (theirs, False)
     mine = Fence(WITHDRAW, by=by, since=time.time())
     found = _put(store, identity, attempt, mine)
     return found, found is mine
@@ -117,8 +155,17 @@ def note_fence_version(store: Store, identity: str, attempt: str, *, by: str, ve
 
 def remove_fence(store: Store, identity: str, attempt: str) -> None:
     """The last step of an attempt's end."""
-    further = publishers(store, identity, attempt)
+    further = _chain_of(store, identity, attempt)
     for path in chain_paths(identity, attempt)[-max(1, len(_CHAIN if further is None else further)) :]:
+        store.delete(path)
+
+
+def remove_further(store: Store, identity: str, attempt: str) -> None:
+    """Remove the records of further commits, where the fence itself is gone."""
+    for kind in _CHAIN[1:]:
+        path = naming.staged_path(identity, kind, attempt=attempt)
+        if _read(store, path) is None:
+            return
         store.delete(path)
 
 

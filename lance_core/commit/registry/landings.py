@@ -27,7 +27,7 @@ from lance_core.commit.records import each
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import read_finished
 from lance_core.commit.registry.claims import is_claimed, list_claims
-from lance_core.commit.registry.fences import publishers, read_fence
+from lance_core.commit.registry.fences import publishers
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.ledger import (
     Landing,
@@ -278,11 +278,11 @@ def _doubts(
 
 def _was_to_be_published(store: Store, identity: str, *, own_commit: str | None) -> bool:
     finished = read_finished(store, identity)
-    fence = None if finished is None else read_fence(store, identity, finished.attempt)
-    if finished is None or fence is None or fence.withdraws:
+    if finished is None:
         return False
-    commits = publishers(store, identity, finished.attempt)
-    return commits is None or any(item != own_commit and is_claimed(store, item) for item in commits)
+    fences = publishers(store, identity, finished.attempt, group=finished.group)
+    others = [item for item in fences or () if item.commit != own_commit]
+    return fences is None or any(item.alone or is_claimed(store, item.commit) for item in others)
 
 
 def _claimed_by_former_release(store: Store, *, own_commit: str | None) -> frozenset[str]:

@@ -18,8 +18,9 @@ from lance_core.commit import naming
 from lance_core.commit.log.manifests import version_numbers
 from lance_core.commit.records import FORMAT, decode_record, each, encode_record, read_record
 from lance_core.commit.registry.attempts import find_finished, finished_path, read_started
-from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.claims import is_guard, list_claims
 from lance_core.commit.registry.folding import ASIDE, folded_landings, remove_folded
+from lance_core.commit.registry.group_fences import is_damaged, list_groups
 from lance_core.commit.registry.landings import void_landings
 from lance_core.commit.registry.ledger import COMPLETE_PATH, Landing, folded_of, own_landings, recorded_identities
 from lance_core.commit.registry.segments import FOLDED
@@ -72,8 +73,11 @@ def damaged_records(store: Store) -> list[BadRecord]:
         if identity != name and path == finished_path(identity) and find_finished(store, identity) is None:
             found.append(BadRecord(path, "it is not a valid record of a staged transaction"))
     claims = {claim.path for claim in list_claims(store)}
-    paths = [f"{naming.COMMITS}/{name}" for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
+    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json") and not is_guard(name)]
+    paths = [f"{naming.COMMITS}/{name}" for name in names]
     found.extend(BadRecord(path, "it is not a valid claim") for path in paths if path not in claims)
+    damaged = [group for group, decided in list_groups(store).items() if is_damaged(decided)]
+    found.extend(BadRecord(naming.group_path(group), "it is not a valid decision about a group") for group in damaged)
     return found
 
 

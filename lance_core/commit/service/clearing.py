@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from lance_core.commit.model import ALREADY_LANDED
@@ -25,21 +25,21 @@ def clear(
     *,
     fenced: Collection[tuple[str, str]],
     shared: Collection[tuple[str, str]],
-    claim: str = "",
+    last: Sequence[str] = (),
 ) -> bool:
     """Remove the records and staged files of what has landed. `fenced`: attempts that this commit
-    decided to publish; `shared`: those of them that another had decided to publish before. `claim`: the path of the commit's
-    claim, which goes last; whether it is gone."""
+    decided to publish; `shared`: those of them that another had decided to publish before. `last`: what goes last, the claim
+    of the commit behind all; whether it is gone."""
     known: dict[int, list[Loaded]] = {}
     for ref in tally.landed:
         known.setdefault(tally.versions[ref.identity], []).append(loaded[ref.identity])
     rest = [uuid for uuid in tally.outcome if uuid not in loaded]
     # The claim goes along where nothing else is to be cleared behind it.
-    is_all = bool(claim) and len(known) == 1 and not rest and not tally.withdrawn
-    last = (claim,) if is_all else ()
+    is_all = bool(last) and len(known) == 1 and not rest and not tally.withdrawn
     done = [
-        quietly(partial(drain_published, store, items, tally.published[version], shared=shared, last=last))
+        quietly(partial(drain_published, store, items, published, named=named, shared=shared, last=last if is_all else ()))
         for version, items in known.items()
+        for published, named in [tally.published[version]]
     ]
     quietly(lambda: each(store, rest, drain_landed))
     kept = {ref.attempt for ref in tally.landed}

@@ -17,43 +17,39 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial as partial_of
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.log.beside import begin
-from lance_core.commit.log.committed import AlsoJudge, Committed
-from lance_core.commit.log.judgement import PartlyLandedError, delete_quietly
-from lance_core.commit.log.loop import commit_in_detail, rebase_onto
-from lance_core.commit.log.manifests import KnownVersions, Listing, OpenVersion, open_newest, open_version
-from lance_core.commit.log.rebase import Rebased
+from lance_core.commit.log.committed import Committed
+from lance_core.commit.log.judgement import PartlyLandedError
+from lance_core.commit.log.manifests import Listing, OpenVersion, open_newest
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
-from lance_core.commit.references import fragment_paths
-from lance_core.commit.registry.claims import Claim, drop_claim, make_claim, renew_claim, write_claim
+from lance_core.commit.registry.claims import make_claim
 from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of, record_fold
+from lance_core.commit.service.alone import publish_alone
 from lance_core.commit.service.callbacks import Check, IfMoved, ReExecute, Withdraw
-from lance_core.commit.service.clearing import clear, quietly
-from lance_core.commit.service.errors import InDoubtError, NotWholeError, in_doubt, not_in_ledger, too_many_rounds
+from lance_core.commit.service.clearing import clear
+from lance_core.commit.service.errors import NotWholeError, not_in_ledger, too_many_rounds
 from lance_core.commit.service.fold import Fold, fold_uuid, plan_folds
-from lance_core.commit.service.grow import grow
 from lance_core.commit.service.lost_files import explain_lost_file
-from lance_core.commit.service.merge_rows import MemberConflictError, merge_rows
+from lance_core.commit.service.merge_rows import MemberConflictError
 from lance_core.commit.service.preconditions import (
     Concerns,
     distinct,
     find_too_early,
-    judge_members,
     lost_creation,
     refuse_if_moved,
     require_same_table,
 )
+from lance_core.commit.service.publisher import Publisher
 from lance_core.commit.service.tally import Tally
 from lance_core.commit.service.turns import Turns, blame_members
-from lance_core.commit.staging.drain import Loaded, load_staged, require_whole
+from lance_core.commit.staging.drain import Loaded, load_staged
 from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import (
     CommitStateUnknownError,
@@ -65,7 +61,6 @@ from lance_core.errors import (
     StoreError,
 )
 from lance_core.io.store import Store
-from lance_core.table.carried import written_fragments
 from lance_core.table.draft import TableOptions
 from lance_core.table.transaction import Transaction
 
@@ -88,6 +83,7 @@ def commit_staged(
     concerns: Concerns | None = None,
     partial: bool = False,
     known: Mapping[StagedTransaction, Transaction] | None = None,
+    alone: bool = True,
 ) -> CommitResult:
     """Publish staged transactions exactly once; calling it again with the same references adds nothing.
 
@@ -98,6 +94,7 @@ def commit_staged(
     a member was planned on and the one that is written, right before it is written: if one brought rows that the member
     should have known, that is a conflict. With `partial`, members that cannot be committed are named in the result
     (`refused`) and the others land; if none can, the first refusal is raised. `known`: what the caller has read already.
+    `alone`: one reference may be published without a claim (see `service.alone`); not if that was tried just now.
 
     Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
     SchemaMismatchError, InputError (staged files gone, reference withdrawn), whatever `check` raises, and
@@ -109,10 +106,16 @@ def commit_staged(
         raise InputError("no staged transactions were passed", cure="Pass the results of the staging tasks.")
     began = time.monotonic()
     wanted = distinct(refs)
+    if alone and check is None and len(wanted) == 1:
+        done = publish_alone(store, refs[0], known=(known or {}).get(refs[0]))
+        if done is not None:
+            return done
+        known = None  # whatever was read before, it may be gone
     members = {ref.identity: ref.attempt for ref in wanted.values()}
     claim = make_claim(uuids=[fold_uuid(wanted.values())], attempts=members, commit=naming.new_attempt())
-    service = _Service(store, wanted, claim, if_moved=if_moved, options=options, max_retries=max_retries)
-    service.claimed = begin(store, partial_of(write_claim, store, claim))
+    publisher = Publisher(store, claim, options=options, max_retries=max_retries)
+    publisher.concerns = concerns
+    service = _Service(store, wanted, publisher, if_moved=if_moved)
     try:
         service.may_re_execute = may_re_execute
         service.concerns, service.partial, service.known = concerns, partial, known or {}
@@ -121,7 +124,7 @@ def commit_staged(
     except StoreError:
         raise  # the claim stays: something may have been written, or a put may still land
     except Exception:
-        service.drop_claim()
+        publisher.end()
         raise
     return replace(result, seconds=round(time.monotonic() - began, 6))
 
@@ -131,36 +134,28 @@ class _Service:
         self,
         store: Store,
         wanted: Mapping[str, StagedTransaction],
-        claim: Claim,
+        publisher: Publisher,
         *,
         if_moved: IfMoved,
-        options: TableOptions | None,
-        max_retries: int,
     ) -> None:
-        self._store, self.claim, self._pending = store, claim, dict(wanted)
-        self._if_moved, self._options, self._max_retries = if_moved, options, max_retries
-        self._tally, self._turns, self._versions = Tally(), Turns(), KnownVersions()
+        self._store, self._publisher, self._pending, self._if_moved = store, publisher, dict(wanted), if_moved
+        self._tally, self._turns = Tally(), Turns()
         self._repeated: set[str] = set()
         self.may_re_execute: Callable[[StagedTransaction], bool] = lambda _: True
         self.withdraw: Withdraw = lambda ref, own: give_up_for_another(store, ref, own_commit=own)
         self.concerns: Concerns | None = None
-        self.partial = self._in_doubt = False
-        self.claimed: Callable[[], None] = lambda: None
+        self.partial = False
         self._loaded: dict[str, Loaded] = {}
-        self._fenced: set[tuple[str, str]] = set()
-        self._whole: set[tuple[str, str]] = set()
         self._incarnation: str | None = None
         self._opened: OpenVersion | None = None
         self._opening: Callable[[], OpenVersion | None] | None = None
         self._present: Sequence[int] | None = None
         self.known: Mapping[StagedTransaction, Transaction] = {}
-        self._shared: set[tuple[str, str]] = set()
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
             if self._pending:
                 self._leave_out_landed()
-            self.claimed()  # before the first file, and the first fence
             if not self._pending:
                 break
             try:
@@ -177,6 +172,7 @@ class _Service:
 
     def _round(self, check: Check | None, re_execute: ReExecute | None) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
+        self._publisher.wait_for_claim()
         wanted = self._turns.ready(self._pending)
         found = load_staged(self._store, wanted, known=self.known)
         for ref, item in zip(wanted, found, strict=True):
@@ -200,10 +196,11 @@ class _Service:
                 self._store, loaded, newest, incarnation=self._incarnation, present=self._present
             )
         refuse_if_moved(self._store, folds, newest)
-        self._renew_claim(fold.transaction.uuid for fold in folds)
+        self._renew_claim(*(fold.transaction.uuid for fold in folds))
         for fold in folds:
             try:
-                done = self._commit(fold)
+                opened, self._opened = self._opened, None  # what is published first makes it old
+                done = self._publisher.commit(fold, opened)
             except PartlyLandedError:
                 return
             except MemberConflictError as error:
@@ -212,7 +209,7 @@ class _Service:
             except RetryableConflictError as error:
                 if fold.settles_late and error.other_version is not None:
                     return  # the next round says which members it concerns
-                blamed = blame_members(self._store, fold, error, open_at=self._versions)
+                blamed = blame_members(self._store, fold, error, open_at=self._publisher.versions)
                 self._execute_again([fold.members[number] for number in blamed], re_execute, error)
                 return
             except NotWholeError as error:
@@ -231,72 +228,8 @@ class _Service:
             if done.already:
                 return  # somebody else published it just now
 
-    def _commit(self, fold: Fold) -> Committed:
-        if not fold.settles_late:
-            return self._publish(fold, fold.transaction)
-        newest, uuid, commit = self._opened or open_version(self._store), fold.transaction.uuid, self.claim.commit
-        by_uuid, known = {item.ref.identity: item for item in fold.members}, self._versions
-
-        def onto_newest(transaction: Transaction) -> Rebased:
-            judge = self._judge_for([by_uuid[transaction.uuid]])
-            return rebase_onto(self._store, transaction, newest, attempt=commit, also_judge=judge, open_at=known)
-
-        if fold.grows:
-            return self._publish(fold, grow(fold.members, newest.manifest, uuid=uuid, rebase=onto_newest))
-        merged = merge_rows(self._store, fold.members, newest.manifest, uuid=uuid, attempt=commit, rebase=onto_newest)
-        try:
-            done = self._publish(fold, merged.transaction)
-        except InDoubtError:
-            raise  # the files may be in use
-        except Exception:
-            self._delete(merged.files)
-            raise
-        used = frozenset(fragment_paths(written_fragments(done.transaction.operation)))
-        self._delete(path for path in merged.files if path not in used)
-        return done
-
-    def _delete(self, paths: Iterable[str]) -> None:
-        self._in_doubt = not delete_quietly(self._store, *paths) or self._in_doubt
-
-    def _publish(self, fold: Fold, transaction: Transaction) -> Committed:
-        try:
-            opened, self._opened = self._opened, None  # what is published first makes it old
-            return commit_in_detail(
-                self._store,
-                transaction,
-                newest=opened,
-                max_retries=self._max_retries,
-                options=self._options,
-                strict=fold.strict,
-                attempt=self.claim.commit,
-                before_put=lambda: self._require_whole(fold),
-                on_doubt=lambda: setattr(self, "_in_doubt", True),
-                also_judge=self._judge_for(fold.members),
-                open_at=self._versions,
-                keeps_files=self._in_doubt,
-            )
-        except CommitStateUnknownError as error:
-            # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
-            raise in_doubt(self._store, transaction, error) from error
-
-    def _renew_claim(self, uuids: Iterable[str]) -> None:
-        members = {ref.identity: ref.attempt for ref in self._pending.values()}
-        self.claim = renew_claim(self._store, self.claim, uuids=uuids, attempts=members)
-
-    def _require_whole(self, fold: Fold) -> None:
-        """Before the first put that may carry them: decide for publication, and see that all is there."""
-        fresh = [item for item in fold.members if (item.ref.identity, item.ref.attempt) not in self._whole]
-        if not fresh:
-            return
-        refusals, shared = require_whole(self._store, fresh, commit=self.claim.commit)
-        self._shared |= shared
-        self._fenced.update((item.ref.identity, item.ref.attempt) for item in fresh)
-        self._whole.update((item.ref.identity, item.ref.attempt) for item in fresh if item.ref.identity not in refusals)
-        if refusals:
-            raise NotWholeError(refusals)
-
-    def _judge_for(self, members: Sequence[Loaded]) -> AlsoJudge | None:
-        return None if self.concerns is None else partial_of(judge_members, self._store, members, self.concerns)
+    def _renew_claim(self, *uuids: str) -> None:
+        self._publisher.renew_claim({ref.identity: ref.attempt for ref in self._pending.values()}, uuids=uuids)
 
     def _refuse(self, uuid: str, error: LanceError) -> None:
         """A member that cannot be committed: left out and named, or raised."""
@@ -309,8 +242,8 @@ class _Service:
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
         unknown: dict[str, CommitStateUnknownError] = {}
-        own, later = self.claim.commit, {uuid for uuid, ref in self._pending.items() if ref.later_only}
-        keep, versions = self._keep_listing, self._versions
+        own, later = self._publisher.claim.commit, {uuid for uuid, ref in self._pending.items() if ref.later_only}
+        keep, versions = self._keep_listing, self._publisher.versions
         found = find_landed_many(
             self._store, since, own_commit=own, unknown=unknown, listed=keep, later_only=later, open_at=versions
         )
@@ -339,7 +272,7 @@ class _Service:
             return
         self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased
-        self._tally.published[version] = done.transaction
+        self._tally.published[version] = done.transaction, done.manifest.transaction_file
         for item in fold.members:
             self._settle(self._pending.pop(item.ref.identity), version, LANDED)
             self._loaded[item.ref.identity] = item
@@ -366,10 +299,10 @@ class _Service:
             if re_execute is None or item in stuck:
                 continue
             log.info("%s; staging again: %s", error, item.ref.identity)
-            self.withdraw(item.ref, self.claim.commit)
+            self.withdraw(item.ref, self._publisher.claim.commit)
             self._tally.try_again(item.ref)
             self._pending[item.ref.identity] = re_execute(item.ref)
-            self._renew_claim(())
+            self._renew_claim()
 
     def _may_try_again(self, ref: StagedTransaction) -> bool:
         return self._tally.may_try_again(ref.identity) and self.may_re_execute(ref)
@@ -388,13 +321,9 @@ class _Service:
         self._repeated.update(item.ref.identity for item in again)
 
     def _drain(self) -> None:
-        path = "" if self._in_doubt or self._tally.refused else self.claim.path
-        is_gone = clear(self._store, self._tally, self._loaded, fenced=self._fenced, shared=self._shared, claim=path)
-        if not self._tally.refused and not is_gone:
-            self.drop_claim()
-
-    def drop_claim(self) -> None:
-        """This commit is over and none of its puts can land: a claim's absence says so."""
-        if not self._in_doubt:
-            quietly(self.claimed)
-            quietly(partial_of(drop_claim, self._store, self.claim))
+        publisher = self._publisher
+        publisher.groups.update(ref.group for ref in self._tally.withdrawn)
+        last = [] if self._tally.refused else publisher.records
+        is_gone = clear(self._store, self._tally, self._loaded, fenced=publisher.fenced, shared=publisher.shared, last=last)
+        if last and not is_gone:
+            publisher.end(records=last)

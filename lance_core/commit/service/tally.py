@@ -23,7 +23,8 @@ class Tally:
     landed: list[StagedTransaction] = field(default_factory=list)
     rebased: int = 0
     re_executed: int = 0
-    published: dict[int, Transaction] = field(default_factory=dict)
+    published: dict[int, tuple[Transaction, str]] = field(default_factory=dict)
+    """What made each version, and the name of its transaction file."""
     withdrawn: list[StagedTransaction] = field(default_factory=list)
     tries: dict[str, int] = field(default_factory=dict)
     refused: dict[str, LanceError] = field(default_factory=dict)

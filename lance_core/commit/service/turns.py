@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_core.commit.log.loop import rebase_onto
 from lance_core.commit.log.manifests import OpenAt, open_newest
+from lance_core.commit.log.once import rebase_onto
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.service.fold import Fold
 from lance_core.errors import RetryableConflictError

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lance_core.commit import naming
 from lance_core.commit.bulk import delete_landed, missing
 from lance_core.commit.log.beside import begin
 from lance_core.commit.log.transactions import read_transaction_file
@@ -19,7 +20,9 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import data_paths, deletion_paths, fragment_paths, named_fragments, names_files
 from lance_core.commit.registry import attempts as registry
+from lance_core.commit.registry.claims import guard_path
 from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
+from lance_core.commit.registry.group_fences import publish_together
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.remove import Key, remove_attempt
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
@@ -47,16 +50,31 @@ def load_staged(
     return [_loaded(store, ref, known[ref]) if ref in known else found[ref] for ref in refs]
 
 
-def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tuple[dict[str, LanceError], set[Key]]:
-    """Decide for publication, then see that each attempt is still what counts and has its files; refusals by identity, and
-    the attempts that another commit had decided to publish before.
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a decision for publication: `refusals` by identity; `shared`: attempts that another commit had decided
+    to publish before; `together`: those that were decided by their groups, for this version only."""
+
+    refusals: Mapping[str, LanceError]
+    shared: frozenset[Key]
+    together: frozenset[Key]
+
+
+def require_whole(store: Store, items: Sequence[Loaded], *, commit: str, version: int) -> Decided:
+    """Decide for publication in `version`, then see that each attempt is still what counts and has its files.
 
     In this order: a process that withdrew an attempt before had won its fence, and deletes everything before the fence goes
     again; a process that withdraws it from now on finds this commit's.
     """
-    fences = fence_for_publishing(store, [(item.ref.identity, item.ref.attempt) for item in items], commit=commit)
+    groups = {(item.ref.identity, item.ref.attempt): item.ref.group for item in items}
+    together, others = publish_together(store, [*groups], groups, commit=commit, version=version)
+    fences = fence_for_publishing(store, [key for key in groups if key not in together], commit=commit)
+    # Where another commit had decided by a group, this one is named by a fence of its own now, but was not the first.
+    fences.update({key: theirs for key, theirs in others.items() if not fences[key].withdraws})
+    fences.update(together)
     # What most of them will be asked next is asked beside it: the answers are as good, for the fence stands.
-    marks = begin(store, lambda: registry.marked_attempts(store, [*fences]))
+    exposed = [(item.ref.identity, item.ref.attempt) for item in items if not item.ref.guarded]
+    marks = begin(store, lambda: registry.marked_attempts(store, exposed) if exposed else set())
     mine = [item for item in items if fences[item.ref.identity, item.ref.attempt].commit == commit]
     lost = _without_files(store, mine)
     marked = marks()
@@ -76,7 +94,8 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str) -> tupl
     refusals = {item.ref.identity: error for item, error in zip(items, found, strict=True) if error is not None}
     rest = [item for item in items if item.ref.identity not in refusals and item not in mine]
     refusals = {**lost, **_without_files(store, rest), **refusals}
-    return refusals, {key for key, fence in fences.items() if fence.commit != commit}
+    shared = frozenset(key for key, fence in fences.items() if fence.commit != commit)
+    return Decided(refusals, shared, frozenset(together))
 
 
 def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | None:
@@ -147,24 +166,35 @@ def drain_landed(store: Store, identity: str) -> None:
 
 
 def drain_published(
-    store: Store, items: Sequence[Loaded], published: Transaction, *, shared: Collection[Key] = (), last: Sequence[str] = ()
+    store: Store,
+    items: Sequence[Loaded],
+    published: Transaction,
+    *,
+    named: str,
+    shared: Collection[Key] = (),
+    last: Sequence[str] = (),
 ) -> None:
     """Remove what staged transactions left that landed in `published`: files before records, so a killed drain is resumed.
 
-    `shared`: attempts that several commits had decided to publish. `last`: what goes behind all else, in the same request
-    where the store removes many at once: the ledger has been told, so no record of these is asked any more.
+    `named`: the transaction file of that version, which may be a staged one. `shared`: attempts that several commits had
+    decided to publish. `last`: what goes behind all else, in the same request where the store removes many at once: the
+    ledger has been told, so no record of these is asked any more.
     """
     refreshed = [item.ref for item in items if item.ref.refreshed]
     for ref in refreshed:
         remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
     files = _superseded(items, published)
-    delete_landed(store, files, [_records(item.ref, shared) for item in items if item.ref not in refreshed], last=last)
+    kept = naming.transaction_path(named) if named else ""
+    records = [_records(item.ref, shared, kept=kept) for item in items if item.ref not in refreshed]
+    delete_landed(store, files, records, last=last)
 
 
-def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:
-    started = registry.record_path(ref.identity, ref.attempt, registry.STARTED)
-    fences = chain_paths(*key) if (key := (ref.identity, ref.attempt)) in shared else [fence_path(*key)]
-    return [ref.transaction_path, registry.finished_path(ref.identity), started, *fences]
+def _records(ref: StagedTransaction, shared: Collection[Key], *, kept: str) -> list[str]:
+    key = (ref.identity, ref.attempt)
+    started, guard = registry.record_path(*key, registry.STARTED), [guard_path(*key)] if ref.guarded else []
+    fences = chain_paths(*key) if key in shared else [fence_path(*key)]
+    transaction = [ref.transaction_path] if ref.transaction_path != kept else []
+    return [*transaction, registry.finished_path(ref.identity), *guard, started, *fences]
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:

@@ -22,14 +22,23 @@ from dataclasses import dataclass, field
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_all
+from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import GarbageReport, StagedEntry
 from lance_core.commit.record_types import Fence
 from lance_core.commit.records import each
 from lance_core.commit.references import is_referenced
 from lance_core.commit.registry import attempts as registry
-from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, Claim, drop_claim, list_claims
+from lance_core.commit.registry.claims import (
+    COMMIT_LEASE_SECONDS,
+    Claim,
+    drop_claim,
+    guard_path,
+    guarded_attempts,
+    list_claims,
+)
 from lance_core.commit.registry.fences import forget_withdrawal, list_fences, list_further, list_remembered, remove_fence
+from lance_core.commit.registry.group_fences import is_damaged, list_groups, version_of
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landings_of
 from lance_core.commit.staging.remove import Key, Owners, Removal, files_in_use, remove_attempts
@@ -235,6 +244,18 @@ def _published_uuid(path: str) -> str:
     return name[: -len(".txn")].partition("-")[2]
 
 
+def _settled_groups(store: Store) -> list[str]:
+    """Records about groups that decide nothing any more, because there is a later version, and that nobody will ask."""
+    newest = find_latest_version(store) or 0
+    found = {group: decided for group, decided in list_groups(store).items() if version_of(group) < newest}
+    attempts = [(identity, str(attempt)) for decided in found.values() for identity, attempt in decided.attempts.items()]
+    staged = {item for item in attempts if (ref := registry.find_finished(store, item[0])) and ref.attempt == item[1]}
+    landed = _on_record(store, [identity for identity, _ in staged])
+    waiting = {item for item in staged if item[0] not in landed}
+    settled = [group for group, decided in found.items() if not waiting.intersection(decided.attempts.items())]
+    return [naming.group_path(group) for group in settled if not is_damaged(found[group])]
+
+
 def _tidy(store: Store, found: _Found, now: float) -> None:
     """Notes that nobody needs any more: progress of attempts without a record, decisions about attempts that are over."""
     known = registry.RecordedAttempts.of(store)
@@ -250,6 +271,9 @@ def _tidy(store: Store, found: _Found, now: float) -> None:
     delete_all(store, [path for key, path in list_further(store) if key not in known and key[0] not in claimed])
     old = [key for key, since in found.remembered.items() if since + _ZOMBIE_SECONDS < now and key[0] not in claimed]
     each(store, old, lambda place, key: forget_withdrawal(place, *key))
+    delete_all(store, _settled_groups(store))
+    guards = [key for key in guarded_attempts(store, before=now - COMMIT_LEASE_SECONDS) if key not in known]
+    delete_all(store, [guard_path(*key) for key in guards])
     attempts = {attempt for _, attempt in known.started}
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

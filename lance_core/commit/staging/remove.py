@@ -29,8 +29,8 @@ from lance_core.commit.log.look import branch_stores, detached_versions, look_si
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import find_latest_version, load_manifest
 from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.record_types import WITHDRAW, Fence
+from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.record_types import WITHDRAW, Fence, GroupFence
 from lance_core.commit.records import FORMAT, each, write_record
 from lance_core.commit.references import data_paths, is_referenced, referenced_files
 from lance_core.commit.registry import attempts as registry
@@ -41,10 +41,13 @@ from lance_core.commit.registry.fences import (
     read_fence,
     remember_withdrawal,
     remove_fence,
+    remove_further,
 )
+from lance_core.commit.registry.group_fences import keep_apart
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
-from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
+from lance_core.commit.staging.refusals import claimed, has_landed, nobody_knows
+from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
 from lance_core.io.store import Store
 from lance_core.table.carried import new_indices, new_schema
 from lance_core.table.operations import ReserveFragments
@@ -88,6 +91,7 @@ def remove_attempt(
     certain: bool = False,
     own_commit: str | None = None,
     unfinished_only: bool = False,
+    never_finished: bool = False,
 ) -> Removal:
     """`remove_attempts` of one, whose refusal is raised.
 
@@ -103,6 +107,7 @@ def remove_attempt(
         certain=certain,
         own_commit=own_commit,
         unfinished_only=unfinished_only,
+        never_finished=never_finished,
     )
     for error in removal.refusals.values():
         raise error
@@ -119,21 +124,23 @@ def remove_attempts(
     certain: bool = False,
     own_commit: str | None = None,
     unfinished_only: bool = False,
+    never_finished: bool = False,
     dry_run: bool = False,
 ) -> Removal:
     """Withdraw attempts and remove their files, except those that a version references.
 
     `landed_too`: clear away what a landed attempt left; otherwise it is refused. `certain=True` is a person's word that
     they have not landed, where the log cannot tell. `own_commit` names the caller's own commit, which says nothing about a
-    landing. `unfinished_only`: one that finishes
-    before its fence is raised is wanted, and left. `dry_run` decides nothing and removes nothing.
+    landing. `unfinished_only`: one that finishes before its fence is raised is wanted, and left. `never_finished`: the
+    caller's own, which have not begun to finish, so that no commit can know of them. `dry_run` decides nothing and removes
+    nothing.
     """
     spared = _finished_meanwhile(store, keys) if unfinished_only and not dry_run else []
     keys = [key for key in keys if key not in spared]
     if not keys:
         return Removal(left=tuple(spared))
     work = _Removing(store, by=by, landed_too=landed_too, own_commit=own_commit, dry_run=dry_run)
-    work.is_marked = unfinished_only
+    work.is_marked, work.is_known = unfinished_only, not never_finished
     work.fence(keys)
     work.look(certain=certain)
     open_ends = work.in_doubt()
@@ -184,27 +191,36 @@ class _Removing:
         self._dry_run = dry_run
         self._known: dict[Key, _Known] = {}
         self._claims = list_claims(store)
-        self.is_marked = False
+        self.is_marked, self.is_known = False, True
 
     def fence(self, keys: Sequence[Key]) -> None:
         """Raise the flags, then read what is recorded."""
-        known = each(self._store, keys, self._fence_one)
+        begun = dict(zip(keys, each(self._store, keys, lambda store, key: registry.read_started(store, *key)), strict=True))
+        named = dict(zip(keys, each(self._store, keys, lambda store, key: _group_of(store, key, begun[key])), strict=True))
+        # First of all: no commit may decide about an attempt by its group once its own fence is up.
+        decided: dict[str, GroupFence] = {}
+        if self.is_known and not self._dry_run and any(named.values()):
+            decided = keep_apart(self._store, named.values(), newest=find_latest_version(self._store) or 0)
+        known = each(
+            self._store,
+            keys,
+            lambda store, key: self._fence_one(store, key, begun=begun[key], decided=decided.get(named[key])),
+        )
         self._known = dict(zip(keys, known, strict=True))
         self._claims = list_claims(self._store)
 
-    def _fence_one(self, store: Store, key: Key) -> _Known:
+    def _fence_one(self, store: Store, key: Key, *, begun: Attempt | None, decided: GroupFence | None) -> _Known:
+        identity, attempt = key
         if self._dry_run:
             fence, is_new = read_fence(store, *key) or Fence(WITHDRAW), False
         else:
-            fence, is_new = fence_for_withdrawal(store, *key, by=self._by)
+            fence, is_new = fence_for_withdrawal(store, identity, attempt, by=self._by, decided=decided)
             if fence.withdraws and not self.is_marked:
                 _mark(store, *key)
-        identity, attempt = key
         staged = registry.find_finished(store, identity)
         staged = staged if staged is not None and staged.attempt == attempt else None
-        started = registry.read_started(store, identity, attempt)
-        versions = [item.read_version for item in (staged, started) if item is not None]
-        return _Known(fence, is_new, staged, min(versions, default=0), staged is None and started is not None)
+        versions = [item.read_version for item in (staged, begun) if item is not None]
+        return _Known(fence, is_new, staged, min(versions, default=0), staged is None and begun is not None)
 
     def look(self, *, certain: bool) -> None:
         """Ask ledger and log which identities have landed."""
@@ -229,7 +245,7 @@ class _Removing:
         latest = find_latest_version(self._store)
         if doubt == "refuse" or latest is None:
             for key in keys:
-                self._known[key].doubt = _nobody_knows(self._store, *key)
+                self._known[key].doubt = nobody_knows(self._store, *key)
             return
         for begin in range(0, len(keys), _KEYS_OF_A_FENCE):
             self._publish_fence(latest, keys[begin : begin + _KEYS_OF_A_FENCE])
@@ -257,15 +273,17 @@ class _Removing:
                 note_fence_version(self._store, *key, by=self._by, version=known.fence.version)
         each(self._store, [*doomed], lambda store, key: registry.drop_finished(store, *key))
         delete_all(self._store, paths)
-        claimed = {identity for claim in self._claims for identity in claim.identities}
+        witnessed = {identity for claim in self._claims for identity in claim.identities}
 
         def may_come_back(key: Key) -> bool:
-            is_witness = key[0] in claimed and doomed[key].landed is None
+            is_witness = key[0] in witnessed and doomed[key].landed is None
             # A zombie of an attempt that never finished may still write, unless it is the one who ends it.
             return is_witness or (doomed[key].is_unfinished and doomed[key].landed is None and self._by != ITSELF)
 
         each(self._store, [*filter(may_come_back, doomed)], lambda store, key: remember_withdrawal(store, *key))
         registry.forget_attempts(self._store, [*doomed])
+        published = [key for key, known in doomed.items() if not known.fence.withdraws]
+        each(self._store, published, lambda store, key: remove_further(store, *key))
         return Removal(tuple(paths), refusals, tuple(left))
 
     def _refusal(self, key: Key) -> LanceError | None:
@@ -278,11 +296,11 @@ class _Removing:
                 return None
             if known.is_new:
                 _take_back(self._store, identity, attempt)
-            return _has_landed(self._store, identity, known.landed)
+            return has_landed(self._store, identity, known.landed)
         now = time.time()
         for claim in self._claims:
             if claim.is_former and identity in claim.identities and claim.commit != self._own_commit and claim.is_alive(now):
-                return _claimed(self._store, identity, claim.commit)
+                return claimed(self._store, identity, claim.commit)
         return None
 
     def _paths(self, doomed: Mapping[Key, _Known]) -> list[str]:
@@ -322,6 +340,14 @@ def remove_unused(store: Store, attempt: str, *, keep: Collection[str]) -> list[
     return paths
 
 
+def _group_of(store: Store, key: Key, begun: Attempt | None) -> str:
+    """The group of an attempt, which it keeps; "" when nothing is left that tells, so that no commit can begin with it."""
+    if begun is not None:
+        return begun.group
+    staged = registry.find_finished(store, key[0])
+    return staged.group if staged is not None and staged.attempt == key[1] else ""
+
+
 def files_in_use(store: Store, owners: Owners, *, since: int, transactions: bool = False) -> frozenset[str]:
     """Files of these that a version names: those after `since` of this line, all of its branches, detached ones; with
     `transactions` the transaction files of all."""
@@ -351,32 +377,6 @@ def _take_back(store: Store, identity: str, attempt: str) -> None:
 def _is_landing_of(store: Store, identity: str, attempt: str) -> bool:
     landing = landing_of(store, identity)
     return landing is None or landing.attempt in ("", attempt)
-
-
-def _nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnknownError:
-    return CommitStateUnknownError(
-        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and it is unknown whether its put "
-        "is still in flight",
-        uri=store.uri,
-        cure="Commit again: this settles it at once, whatever the other commit did.",
-    )
-
-
-def _claimed(store: Store, identity: str, commit: str) -> CommitStateUnknownError:
-    return CommitStateUnknownError(
-        f"{store.uri}: commit {commit} of an earlier release is publishing {identity}",
-        uri=store.uri,
-        cure="Wait for its end, or commit again, which settles it at once. A killed commit expires after an hour.",
-    )
-
-
-def _has_landed(store: Store, identity: str, version: int) -> IncompatibleConflictError:
-    return IncompatibleConflictError(
-        f"{store.uri}: {identity} has landed as version {version}; there is nothing to abort",
-        uri=store.uri,
-        version=version,
-        cure="To take its rows back, delete them or restore an older version.",
-    )
 
 
 def _complete_transaction(store: Store, staged: StagedTransaction) -> Transaction | None:

@@ -48,6 +48,8 @@ from lance_core.commit.registry.attempts import (
     work_in_record,
     write_started,
 )
+from lance_core.commit.registry.claims import write_guard
+from lance_core.commit.registry.group_fences import group_of
 from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.ledger import has_no_record, landing_of
 from lance_core.commit.staging.abort import abort_attempt
@@ -60,7 +62,7 @@ from lance_core.errors import (
     RetryableConflictError,
 )
 from lance_core.io.store import Store
-from lance_core.table.operations import Append, Overwrite, Update
+from lance_core.table.operations import Append, Delete, Overwrite, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import with_packed_fragments
 
@@ -122,8 +124,12 @@ def begin_attempt(
         incarnation=incarnation_of(store) if read_version else "",
         base=base if read_version else "",
         later_only=unknown(),
+        group=group_of(read_version, who),
+        guarded=True,
     )
+    guarded = begin(store, lambda: write_guard(store, identity, attempt.attempt))
     write_started(store, attempt, renewed=attempt.started)
+    guarded()
     return attempt
 
 
@@ -169,6 +175,10 @@ def finish_attempt(
         incarnation=attempt.incarnation,
         base=attempt.base,
         later_only=attempt.later_only,
+        group=attempt.group,
+        guarded=attempt.guarded,
+        plain=_is_plain(transaction),
+        planned_at=attempt.started,
     )
     write_transaction(store, transaction, path=path)
     record = {
@@ -199,8 +209,8 @@ def replace_staged(
     """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
 
     For the commit whose turn it is and that has seen that the identity has not landed. Files that both transactions
-    name stay; those of the former one that the new one does not name are removed after the landing, because a
-    commit that was thought dead may still publish the former.
+    name stay; those of the former one that the new one does not name are removed after the landing, and so is the former
+    one itself, because a commit that was thought dead may still publish it.
     """
     started = read_started(store, ref.identity, ref.attempt)
     note = _note(ref.attempt, ref.operation, rows, ref.digest, {} if started is None else started.asked)
@@ -219,10 +229,9 @@ def replace_staged(
         refreshed=True,
         base="",
         later_only=False,
+        plain=False,
     )
     write_record(store, finished_path(ref.identity), {"format": FORMAT, **staged.to_dict()})
-    if path != ref.transaction_path:
-        store.delete(ref.transaction_path)
     return staged
 
 
@@ -267,6 +276,11 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
     return replace(
         transaction, uuid=attempt.identity, properties={**properties, **identity_properties(attempt.identity, note)}
     )
+
+
+def _is_plain(transaction: Transaction) -> bool:
+    is_one = isinstance(transaction.operation, Append | Delete | Update)
+    return is_one and growth_of(transaction.properties) is None and not creates(transaction.properties)
 
 
 def _note(attempt: str, operation: str, rows: int, digest: str, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from lance_core.commit.model import CommitResult, StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.registry.attempts import list_staged, read_finished_work, read_started
 from lance_core.commit.registry.landings import known_landing
+from lance_core.commit.service.alone import publish_alone
 from lance_core.commit.service.callbacks import IfMoved, ReExecute
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError, RetryableConflictError
@@ -74,6 +75,11 @@ class CommitJob:
     def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
         """Publish; see `commit.service.commit_staged` for what it raises."""
         store = resolve_store(spec.uri, spec.resolved_options())
+        ref = _single(spec)
+        done = None if ref is None else publish_alone(store, ref)
+        if done is not None:
+            log.info("committed %s: version %d, %d rows added", spec.uri, done.version, done.rows_added)
+            return done
         waiting = find_waiting(store, spec)
         if not waiting:
             return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
@@ -99,6 +105,7 @@ class CommitJob:
                     concerns=make_concerns(store, records, options),
                     partial=spec.partial,
                     known={item.ref: item.transaction for item in current if item.transaction is not None},
+                    alone=ref is None,  # else that was tried, before anything was read
                 )
             except RetryableConflictError as error:
                 raise _explained(error, current, spec) from error
@@ -106,6 +113,14 @@ class CommitJob:
         result = _sum(results)
         log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
         return result
+
+
+def _single(spec: CommitSpec) -> StagedTransaction | None:
+    """The one staged transaction that is to be published, where the spec says all of it and asks nothing about it."""
+    if len(spec.identities) != 1 or len(spec.references) != 1 or spec.gates:
+        return None
+    ref = StagedTransaction.from_dict(spec.references[0])
+    return ref if ref.identity == spec.identities[0] else None
 
 
 def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:

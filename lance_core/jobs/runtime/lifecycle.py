@@ -168,7 +168,7 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
     plan = plan_job(spec, look_at(store, spec), runner)
     if plan is None:
         return _note_landed(store, spec)
-    attempt = open_attempt(spec, plan.table)
+    attempt, is_closing = open_attempt(spec, plan.table), False
     try:
         on_tick = on_tick_of(store, attempt)
         results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]
@@ -179,6 +179,7 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
             made = more.make(attempt, results)
             if made is not None:
                 results += runner.run(made[1], made[0], replace(plan.shape, num_partitions=None), on_tick)
+        is_closing = True
         return close_attempt(
             store,
             attempt,
@@ -191,7 +192,7 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
     except BaseException as error:
         # BaseException: a signal that stops the driver must not leave files behind either.
         lost = explain_lost_file(store, attempt, error)
-        abort_after(store, attempt, error)
+        abort_after(store, attempt, error, was_closing=is_closing)
         if lost is not None:
             raise lost from error
         raise
@@ -338,10 +339,13 @@ def on_tick_of(store: Store, attempt: Attempt) -> Callable[[], None]:
     return tick
 
 
-def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
-    """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters."""
+def abort_after(store: Store, attempt: Attempt, error: BaseException, *, was_closing: bool = True) -> None:
+    """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters.
+
+    `was_closing`: whether `close_attempt` was called, so that the attempt may count as finished.
+    """
     try:
-        removed = remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF).files
+        removed = remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF, never_finished=not was_closing).files
         log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))
     except (CommitStateUnknownError, IncompatibleConflictError) as refusal:
         log.warning("attempt %s is kept: %s", attempt.attempt, refusal)

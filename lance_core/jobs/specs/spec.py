@@ -219,6 +219,8 @@ class CommitSpec(JobSpec):
     `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Anyone who may write to
     the table may change the record of a spec, so a record is run only when its digest is this one. Without a digest only
     work without a callable, query, path or reference is staged again.
+
+    `references`: what the staging tasks returned, as plain values. The commit of a single one needs fewer requests with it.
     """
 
     kind: ClassVar[str] = "commit"
@@ -229,6 +231,7 @@ class CommitSpec(JobSpec):
     gates: tuple[GateSpec, ...] = ()
     re_execute: bool = True
     partial: bool = False
+    references: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
     def of(cls, references: Iterable[Any], **fields: Any) -> CommitSpec:
@@ -237,6 +240,7 @@ class CommitSpec(JobSpec):
         return cls(
             identities=tuple(item.identity for item in found),
             digests={item.identity: item.digest for item in found if item.digest},
+            references=(found[0].to_dict(),) if len(found) == 1 else (),
             **fields,
         )
 

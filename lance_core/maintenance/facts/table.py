@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from lance_core.commit.model import StagedEntry
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT
+from lance_core.commit.registry.at_work import commits_at_work
 from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.landings import in_doubt
 from lance_core.dataset.indexing.describe import IndexDescription, describe
@@ -83,7 +83,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
                 "age": max(seen.observed_at - claim.since, 0.0),
                 "alive": claim.is_alive(seen.observed_at),
             }
-            for claim in list_claims(store)[:MAX_STAGED]
+            for claim in commits_at_work(store)[:MAX_STAGED]
         ],
     }
 
