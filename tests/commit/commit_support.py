@@ -16,6 +16,8 @@ from lance_core.commit import naming
 from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import load_manifest
 from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.record_types import APART
+from lance_core.commit.registry.group_fences import list_groups
 from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
@@ -134,6 +136,12 @@ def live_rows(store: Store) -> list[int]:
 def paths(store: Store) -> set[str]:
     """Everything on the store, unfinished writes too."""
     return {entry.path for entry in store.list("")} | {entry.path for entry in store.list_unfinished("")}
+
+
+def group_records(store: Store) -> set[str]:
+    """Records that keep the attempts of a group apart: a collection removes them when there is a later version."""
+    found = list_groups(store)
+    return {naming.group_path(group) for group, decided in found.items() if decided.outcome == APART}
 
 
 def _version(store: Store) -> int:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -28,6 +28,7 @@ from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.dataset.versions.transaction_log import read_log
 from lance_core.errors import CommitStateUnknownError
+from lance_core.format.manifest import Manifest
 from lance_core.io.local.store import LocalStore
 
 LATER = 10 * 24 * 3600.0
@@ -127,9 +128,14 @@ def orphans(store: LocalStore) -> set[str]:
     """Files that neither a version needs nor the ledger is."""
     manifests = [load_manifest(store, entry.version) for entry in list_versions(store)]
     wanted = frozenset(path for manifest in manifests for path in referenced_files(manifest))
-    keep = ("_versions/", "_lance_core/ledger/", "_lance_core/incarnation.json", "_refs/")
+    keep = ("_versions/", "_lance_core/ledger/", "_lance_core/incarnation.json", "_refs/", *_of_newest(manifests))
     found = {entry.path for entry in [*store.list(""), *store.list_unfinished("")]}
     return {path for path in found if not is_referenced(path, wanted) and not path.startswith(keep)}
+
+
+def _of_newest(manifests: Sequence[Manifest]) -> list[str]:
+    """Records that keep the attempts of a group apart go when there is a later version."""
+    return [f"_lance_core/fences/{max((item.version for item in manifests), default=0)}"]
 
 
 def append_outside(uri: str) -> None:

@@ -4,7 +4,7 @@ finds each within a bounded number of schedules, and nothing in the same schedul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ pytest.importorskip("lance_core.commit.registry.fences")
 
 from lance_core.commit.log import lineage, look, loop
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
-from lance_core.commit.registry import attempts, fences, folding, landings, segments
-from lance_core.commit.service import commit_staged
+from lance_core.commit.registry import attempts, fences, folding, group_fences, landings, segments
+from lance_core.commit.service import alone, commit_staged, publisher
 from lance_core.commit.staging import drain, remove, staged
 from lance_core.io.external.store import ExternalStore
 from lance_core.testing.explore import Bounds, explore
@@ -43,20 +43,54 @@ def _commit_puts_no_fence(patch: Patch) -> None:
         return {key: fences.read_fence(store, *key) or Fence(PUBLISH, commit=commit) for key in keys}
 
     patch.setattr(drain, "fence_for_publishing", decide)
+    patch.setattr(drain, "publish_together", lambda *_, **more: ({}, {}))
+    patch.setattr(
+        alone, "fence_alone", lambda store, *key, commit: (fences.read_fence(store, *key) or Fence(PUBLISH)).commit == ""
+    )
 
 
 def _commit_does_not_look_behind_its_fence(patch: Patch) -> None:
     patch.setattr(drain, "require_counts", lambda store, ref, *, is_withdrawn: None)
     patch.setattr(drain, "_without_files", lambda store, items: {})
+    patch.setattr(alone, "missing_files", lambda store, transaction, *, attempt: [])
 
 
 def _giving_up_raises_no_flag(patch: Patch) -> None:
-    def decide(store: Any, identity: str, attempt: str, *, by: str) -> Any:
+    def decide(store: Any, identity: str, attempt: str, *, by: str, decided: Any) -> Any:
         found = fences.read_fence(store, identity, attempt)
         return (Fence(WITHDRAW, by=by), False) if found is None else (found, False)
 
     patch.setattr(remove, "fence_for_withdrawal", decide)
     patch.setattr(remove, "_mark", lambda store, identity, attempt: None)
+
+
+def _a_group_is_not_kept_apart(patch: Patch) -> None:
+    patch.setattr(remove, "keep_apart", lambda store, groups, newest: {})
+
+
+def _a_group_is_decided_for_good(patch: Patch) -> None:
+    decide = drain.publish_together
+
+    def once(store: Any, keys: Any, groups: Any, *, commit: str, version: int) -> Any:
+        planned = max(map(group_fences.version_of, groups.values()))
+        return decide(store, keys, groups, commit=commit, version=planned + 1)
+
+    patch.setattr(drain, "publish_together", once)
+
+
+def _a_record_of_a_group_is_no_evidence(patch: Patch) -> None:
+    asked = landings.publishers
+    patch.setattr(landings, "publishers", lambda *items, group: asked(*items, group=""))
+
+
+def _a_commit_without_a_claim_has_ended(patch: Patch) -> None:
+    asked = landings.publishers
+
+    def ended(*items: Any, group: str) -> Any:
+        found = asked(*items, group=group)
+        return None if found is None else [replace(item, alone=False) for item in found]
+
+    patch.setattr(landings, "publishers", ended)
 
 
 def _giving_up_publishes_no_fence_version(patch: Patch) -> None:
@@ -91,7 +125,7 @@ def _vanished_manifests_refer_to_nothing(patch: Patch) -> None:
 
 
 def _commit_judges_rows_once(patch: Patch) -> None:
-    patch.setattr(commit_staged._Service, "_judge_for", lambda self, members: None)
+    patch.setattr(publisher.Publisher, "_judge_for", lambda self, members: None)
 
 
 def _commit_believes_its_put(patch: Patch) -> None:
@@ -119,6 +153,17 @@ def _ledger_is_told_after_all_is_cleared(patch: Patch) -> None:
 
     patch.setattr(commit_staged, "record_fold", later)
     patch.setattr(commit_staged._Service, "_drain", drain_then_tell)
+    cleared = alone.quietly
+
+    def clear_then_tell(action: Callable[[], object]) -> bool:
+        try:
+            return cleared(action)
+        finally:
+            while told:
+                told.pop()()
+
+    patch.setattr(alone, "record_fold", later)
+    patch.setattr(alone, "quietly", clear_then_tell)
 
 
 def _fence_is_lifted_before_the_files_go(patch: Patch) -> None:
@@ -184,6 +229,10 @@ BUGS = {
     "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
     "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
     "giving up raises no flag": Bug(_giving_up_raises_no_flag, "abort-meets-commit", 600),
+    "a group is not kept apart": Bug(_a_group_is_not_kept_apart, "moved-group", 600),
+    "a group is decided for good": Bug(_a_group_is_decided_for_good, "moved-group", 600),
+    "a record of a group is no evidence": Bug(_a_record_of_a_group_is_no_evidence, "pruned-group", 600),
+    "a commit without a claim has ended": Bug(_a_commit_without_a_claim_has_ended, "settle", 600),
     "giving up publishes no fence version": Bug(_giving_up_publishes_no_fence_version, "abort-meets-commit", 600),
     "a commit ignores fence versions": Bug(_commit_ignores_fence_versions, "abort-meets-commit", 600),
     "no ledger record: not landed": Bug(_absence_of_a_ledger_record_proves, "abort-meets-commit", 600),
@@ -235,5 +284,6 @@ def test_a_planted_bug_of_a_manifest_store_is_found_by_its_seed(seed: str, monke
     """A search needs tens of thousands of schedules for it: three switches and a read that is refused."""
     schedule = Schedule.from_json((SEEDS / f"{seed}.json").read_text())
     _a_row_whose_record_is_gone_stays(monkeypatch)
+    monkeypatch.setattr(commit_staged, "publish_alone", lambda *_, **__: None)  # the schedules are of commits with a claim
     verdict = Theatre(SCENARIOS[schedule.scenario], store=schedule.store).play(schedule)
     assert verdict.has(frozenset({BLOCKED}))

@@ -39,17 +39,17 @@ def _a_late_put_is_taken_for_the_latest_try(patch: Patch) -> None:
 
 
 def _two_commits_share_a_transaction_file(patch: Patch) -> None:
-    patch.setattr(loop._CommitLoop, "_transaction_file", lambda self, newest, transaction: transaction.file_name)
+    patch.setattr(loop.CommitLoop, "_transaction_file", lambda self, newest, transaction: transaction.file_name)
 
 
 def _a_failed_look_behind_the_put_ends_the_try(patch: Patch) -> None:
-    require = loop._CommitLoop._require_lineage
+    require = loop.CommitLoop._require_lineage
 
     def look(self: Any, done: Any, *, is_doubtful: bool) -> None:
-        self._in_doubt = is_doubtful
+        self.in_doubt = is_doubtful
         require(self, done, is_doubtful=is_doubtful)
 
-    patch.setattr(loop._CommitLoop, "_require_lineage", look)
+    patch.setattr(loop.CommitLoop, "_require_lineage", look)
 
 
 def _a_manifest_that_may_be_there_twice_counts(patch: Patch) -> None:
@@ -63,11 +63,12 @@ def _the_claim_of_a_killed_commit_blocks(patch: Patch) -> None:
     def wait(self: Any, *arguments: Any) -> Any:
         mine = set(self._pending)
         for claim in list_claims(self._store):
-            if claim.commit != self.claim.commit and mine & {*claim.identities, *claim.attempts}:
+            if claim.commit != self._publisher.claim.commit and mine & {*claim.identities, *claim.attempts}:
                 raise CommitStateUnknownError(f"commit {claim.commit} is publishing; wait for it to end")
         return run(self, *arguments)
 
     patch.setattr(commit_staged._Service, "run", wait)
+    patch.setattr(commit_staged, "publish_alone", lambda *_, **__: None)  # it needs no claim
 
 
 def _what_a_fold_replaces_stays(patch: Patch) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import time
 import uuid
 import venv
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from lance_core.commit.naming import ledger_path
 from lance_core.commit.records import encode_record, read_record
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.claims import guarded_attempts
 from lance_core.commit.registry.folded import newest_index
 from lance_core.commit.registry.ledger import recorded_identities
 from lance_core.commit.staging.abort import abort_attempt
@@ -256,6 +258,33 @@ def test_a_commit_of_this_release_at_its_put(
         _refused(lambda: _commit(uri, identity))
     assert _is_whole(uri)
     assert _ids(uri) == ([*range(10)] if meanwhile == "abort" and "ok" in said[0] else [*range(10), 100])
+
+
+@pytest.mark.parametrize("what", ["abort", "stage other work"])
+def test_the_former_release_does_not_withdraw_what_this_one_has_staged(former: Former, uri: str, what: str) -> None:
+    """A commit of this release may do without a claim, which is all that an abort of the former looks for: a guard is there
+    in its place, and its name is in the refusal."""
+    identity = _stage(uri, range(100, 102))
+    asked = {"abort": ("abort", {}), "stage other work": ("stage", {"ids": [*range(100, 105)]})}
+    said = former.ask(asked[what][0], uri=uri, identity=identity, **asked[what][1])
+    assert f"commit later-release.{identity}." in said["text"], said
+    former.ask("gc", uri=uri)
+    assert _commit(uri, identity).identities == {identity: "landed"}
+    assert _is_whole(uri)
+    assert _ids(uri) == [*range(10), 100, 101]
+    assert not (Path(uri) / "_lance_core" / "commits").exists() or not [*(Path(uri) / "_lance_core" / "commits").iterdir()]
+
+
+def test_a_guard_goes_when_the_former_release_has_cleared_its_attempt(former: Former, uri: str) -> None:
+    identity = _stage(uri, range(100, 102))
+    former.ask("commit", uri=uri, identity=identity)
+    store = resolve_store(uri)
+    assert [key[0] for key in guarded_attempts(store, before=time.time() + 1)] == [identity]
+    collect_garbage(store)
+    assert guarded_attempts(store, before=time.time() + 1), "too young: its attempt may be about to begin"
+    collect_garbage(store, now=time.time() + 2 * 3600)
+    assert not guarded_attempts(store, before=time.time() + 1)
+    assert _ids(uri) == [*range(10), 100, 101]
 
 
 def test_nothing_is_folded_before_a_person_asks_so_the_former_release_finds_what_landed(former: Former, uri: str) -> None:

@@ -52,11 +52,11 @@ def transaction_files(store: MemoryStore) -> list[str]:
     return [path for path in sorted(paths(store)) if path.startswith("_transactions/")]
 
 
-def first_time(action: Callable[[], object]) -> Callable[[], None]:
+def first_time(action: Callable[[], object]) -> Callable[[int], None]:
     """A callback that acts once."""
     left = [action]
 
-    def act() -> None:
+    def act(_: int) -> None:
         if left:
             left.pop()()
 

@@ -26,7 +26,7 @@ from lance_core.fetch import Buffer
 from lance_core.io.local.store import LocalStore
 from lance_core.table.operations import Delete, Update
 from lance_core.table.transaction import Transaction
-from tests.commit.commit_support import append, create, paths, stage, write_fragment
+from tests.commit.commit_support import append, create, group_records, paths, stage, write_fragment
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ def values(store: LocalStore) -> list[int]:
 def assert_no_orphans(store: LocalStore) -> None:
     needed = {path for entry in list_versions(store) for path in referenced_files(load_manifest(store, entry.version))}
     left = {path for path in paths(store) if not path.startswith(("_versions/", "_lance_core/ledger/"))}
+    left -= group_records(store)
     assert left - needed == set()
 
 

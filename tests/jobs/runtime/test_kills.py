@@ -27,7 +27,7 @@ from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table
 
 KILLED = """
 import os, signal, sys
-from lance_core.commit.service import commit_staged as service
+from lance_core.commit.service import alone, commit_staged as service, publisher
 from lance_core.jobs.staging import add_columns as add_columns
 from lance_core.jobs.runtime import lifecycle as stage
 from lance_core.jobs.run import run_json
@@ -49,11 +49,11 @@ if step == "staged":
     stage.finish_attempt = add_columns.finish_attempt = after(stage.finish_attempt)
 run_json(job)
 if step == "claimed":
-    service.commit_in_detail = die
+    publisher.commit_in_detail = alone.publish_on = die
 if step == "published":
-    service.record_fold = die
+    service.record_fold = alone.record_fold = die
 if step == "noted":
-    service.record_fold = after(service.record_fold)
+    service.record_fold = alone.record_fold = after(service.record_fold)
 run_json(commit)
 """
 

@@ -177,7 +177,7 @@ def test_garbage_collection_spares_a_running_job_and_ends_a_killed_one(
             super().run(*given)
             raise Killed
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         """A killed driver clears nothing away."""
 
     with monkeypatch.context() as patch:
