@@ -62,6 +62,13 @@ SCENARIOS: Mapping[str, Scenario] = {
             _PLAIN,
             prunes=True,
         ),
+        Scenario(
+            "pruned-overlap",
+            "two commits share a member, while another library appends, deletes and prunes",
+            setups.pruned_overlap,
+            _PLAIN,
+            prunes=True,
+        ),
         Scenario("two-replacements", "two replacements of one day", setups.two_replacements, _PLAIN),
         Scenario("two-merges", "two merges that insert one key", setups.two_merges, _PLAIN),
         Scenario("replacement-and-append", "a replaced day gets a row in between", setups.replacement_and_append, _PLAIN),

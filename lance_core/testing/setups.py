@@ -147,6 +147,17 @@ def pruned_group() -> Stage:
     return Stage((*works, _outside((200,), "outsider")), {"commit": do.commit(*works), "outsider": outside}, _OUTSIDER)
 
 
+def pruned_overlap() -> Stage:
+    """Two commits share a member, while another library appends, deletes and prunes."""
+    do.begin_table(BASE)
+    works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
+    do.stage(*works)
+    outside = do.in_turn(do.outside_append((200,)), do.outside_delete(2), do.outside_prune)
+    gone = IdentityWork("2 deleted", "", (deleted((2).__eq__),), lambda: None, actor="outsider")
+    actors = {"commit": do.commit(*works), "second commit": do.commit(works[0]), "outsider": outside}
+    return Stage((*works, _outside((200,), "outsider"), gone), actors, _OUTSIDER)
+
+
 def two_replacements() -> Stage:
     """Two replacements of one day."""
     do.begin_table(BASE)

@@ -83,6 +83,10 @@ def _a_record_of_a_group_is_no_evidence(patch: Patch) -> None:
     patch.setattr(landings, "publishers", lambda *items, group: asked(*items, group=""))
 
 
+def _one_member_shows_them_all(patch: Patch) -> None:
+    patch.setattr(lineage, "_absent_members", lambda *_: None)
+
+
 def _a_commit_without_a_claim_has_ended(patch: Patch) -> None:
     asked = landings.publishers
 
@@ -232,6 +236,7 @@ BUGS = {
     "a group is not kept apart": Bug(_a_group_is_not_kept_apart, "moved-group", 600),
     "a group is decided for good": Bug(_a_group_is_decided_for_good, "moved-group", 600),
     "a record of a group is no evidence": Bug(_a_record_of_a_group_is_no_evidence, "pruned-group", 600),
+    "one member shows them all": Bug(_one_member_shows_them_all, "pruned-overlap", 900),
     "a commit without a claim has ended": Bug(_a_commit_without_a_claim_has_ended, "settle", 600),
     "giving up publishes no fence version": Bug(_giving_up_publishes_no_fence_version, "abort-meets-commit", 600),
     "a commit ignores fence versions": Bug(_commit_ignores_fence_versions, "abort-meets-commit", 600),

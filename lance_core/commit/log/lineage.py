@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 import numpy as np
 
 from lance_core.commit import naming
+from lance_core.commit.identities import identities_of
 from lance_core.commit.log.deletion_files import read_deletions
 from lance_core.commit.log.manifests import (
     OpenVersion,
@@ -96,13 +97,45 @@ def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transa
     brought, before = _brought(mine, transaction)
     after = _named(later)
     if brought & after and not may_be_twice:
-        return True
+        absent = _absent_members(mine, transaction, brought, after)
+        if absent is None:
+            return True
+        if (_ids(absent) - _ids(before)) & _ids(after):
+            return False  # another commit has landed the others of its members, in another version of this number
+        raise _unknown(store, mine)
     if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
         return False  # the id of a new fragment is given once, and there it stands for another one
     only_deletes = bool(brought) and all(map(_is_deletion, brought))
     if only_deletes and not may_be_twice and _has_deletions(store, later, mine, _numbers(brought)):
         return True  # whatever it comes from, the rows are not there
     raise _unknown(store, mine)
+
+
+def _absent_members(
+    mine: Manifest, transaction: Transaction, brought: Collection[str], after: Collection[str]
+) -> set[str] | None:
+    """What a transaction has brought for those of its members of which a later version has nothing; None when it has
+    something of each, or a file of the commit itself: nobody else can have brought that.
+
+    ::
+
+        mine    5  a and b, of a commit that slept
+        theirs  5  a, of another commit; it was removed
+        ->      version 7 has the file of a, and not that of b
+    """
+    attempts = [str(note.get("attempt", "")) for note in identities_of(transaction).values()]
+    there = [item for item in brought if item in after]
+    commit = naming.attempt_prefix(naming.transaction_path(mine.transaction_file))
+    if len(attempts) < 2 or any(_is_of_any(item, [commit or "-"]) for item in there):
+        return None
+    absent = [attempt for attempt in attempts if not any(_is_of_any(item, [attempt]) for item in there)]
+    return {item for item in brought if _is_of_any(item, absent)} if absent else None
+
+
+def _is_of_any(item: str, attempts: Collection[str]) -> bool:
+    number, _, name = item.partition(":")
+    path = f"{naming.DELETIONS}/{number}-{name}.bin" if _is_deletion(item) else naming.data_path(name)
+    return any(naming.is_of_attempt(path, attempt) for attempt in attempts)
 
 
 def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, changed: frozenset[int]) -> bool:
