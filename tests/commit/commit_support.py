@@ -19,6 +19,7 @@ from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.record_types import APART
 from lance_core.commit.registry.group_fences import list_groups
 from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.errors import NotFoundError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -94,6 +95,7 @@ def stage(
         identity=identity or str(uuid.uuid4()),
         spec=spec or {"kind": "append"},
         read_version=version,
+        base=_base(store, version),
         lease_seconds=lease_seconds,
     )
     return finish(store, attempt, values, overwrite=overwrite)
@@ -142,6 +144,13 @@ def group_records(store: Store) -> set[str]:
     """Records that keep the attempts of a group apart: a collection removes them when there is a later version."""
     found = list_groups(store)
     return {naming.group_path(group) for group, decided in found.items() if decided.outcome == APART}
+
+
+def _base(store: Store, version: int) -> str:
+    try:
+        return load_manifest(store, version).transaction_file if version else ""
+    except NotFoundError:
+        return ""
 
 
 def _version(store: Store) -> int:

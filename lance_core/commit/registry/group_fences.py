@@ -60,7 +60,7 @@ def publish_together(
     by_group: dict[str, list[Key]] = {}
     for key in attempts:
         group = groups.get(key, "")
-        if version_of(group) == version - 1:
+        if version_of(group) == version - 1 >= 0:
             by_group.setdefault(naming.group_path(group), []).append(key)
     for path, members in by_group.items():
         if len(members) < 2 or len(members) > _MOST:

@@ -3,7 +3,7 @@
 ::
 
     fence "publish", alone  ‖  the version that it was planned on  ‖  the staged transaction
-    its files                  behind the fence: who withdraws an attempt removes them before the fence
+    its files, or its record   behind the fence: who withdraws an attempt removes them before the fence
     manifest                   as the next version, if absent; it names the staged transaction's own file
     -> look, ledger, clearing  as ever
 
@@ -28,6 +28,7 @@ from lance_core.commit.log.manifests import OpenVersion, find_latest_version, op
 from lance_core.commit.log.once import publish_on
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import LANDED, CommitResult, StagedTransaction
+from lance_core.commit.references import names_files
 from lance_core.commit.registry.fences import end_alone, fence_alone
 from lance_core.commit.registry.ledger import record_fold
 from lance_core.commit.service.clearing import quietly
@@ -35,9 +36,9 @@ from lance_core.commit.service.errors import in_doubt, not_in_ledger
 from lance_core.commit.service.fold import plan_folds
 from lance_core.commit.service.preconditions import is_planned_on, require_same_table
 from lance_core.commit.service.tally import Tally
-from lance_core.commit.staging.drain import Loaded, drain_published
+from lance_core.commit.staging.drain import Loaded, drain_published, require_counts
 from lance_core.commit.staging.staged import missing_files
-from lance_core.errors import CommitStateUnknownError, LanceError, StoreError
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, StoreError
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
@@ -93,7 +94,7 @@ class _Alone:
         """Behind the fence: see that the attempt is whole, put it, and tell the ledger."""
         if opened is None or not is_planned_on(self._ref, opened.manifest):
             return None
-        if transaction is None or missing_files(self._store, transaction, attempt=self._ref.attempt):
+        if transaction is None or not self._is_whole(transaction):
             self._is_gone = True
             return None
         # A version without its transaction inside would need the file of the staged one for good.
@@ -105,13 +106,25 @@ class _Alone:
             return None
         incarnation = require_same_table(self._store, [item], opened.manifest, incarnation=None, present=None)
         done = self._put(fold.transaction, opened)
-        return None if done is None or done.already else self._note(item, done, incarnation)
+        if done is None or done.already:
+            self._is_gone = done is not None  # another commit has landed it, so nobody publishes it again
+            return None
+        return self._note(item, done, incarnation)
 
     def end(self) -> None:
         """Nothing that was put can land any more: the fence says so, for another commit to go on with."""
         key = self._ref.identity, self._ref.attempt
         if not self._in_doubt:
             quietly(partial(end_alone, self._store, *key, commit=self.commit, is_gone=self._is_gone))
+
+    def _is_whole(self, transaction: Transaction) -> bool:
+        if names_files(transaction, attempt=self._ref.attempt):
+            return not missing_files(self._store, transaction, attempt=self._ref.attempt)
+        try:  # whole fragments are deleted: no file tells whether it was withdrawn
+            require_counts(self._store, self._ref, is_withdrawn=False)
+        except IncompatibleConflictError:
+            return False
+        return True
 
     def _put(self, transaction: Transaction, opened: OpenVersion) -> Committed | None:
         def note_doubt() -> None:

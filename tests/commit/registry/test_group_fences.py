@@ -440,7 +440,7 @@ def test_behind_a_lost_race_each_attempt_is_fenced_by_itself_before_the_next_put
 
 
 def test_what_is_withdrawn_behind_a_lost_race_is_refused_although_the_group_said_publish(store: Store) -> None:
-    """With a later version the record decides nothing: the withdrawal puts the attempt's own fence, which the commit finds."""
+    """Behind a later version it decides nothing: a withdrawal puts the fence of the attempt, and the commit finds it."""
     create(store)
     refs = [stage(store, (value,)) for value in (7, 8, 9)]
 

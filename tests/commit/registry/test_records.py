@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,9 +73,10 @@ def test_identities_that_look_like_attempts_keep_apart() -> None:
 
 
 def test_one_of_many_that_was_withdrawn_is_told() -> None:
+    """The mark of a release before this one, on attempts that have no guard."""
     store = MemoryStore("withdrawn-of-many")
     create(store)
-    refs = [stage(store, (7,)) for _ in range(9)]
+    refs = [replace(stage(store, (7,)), guarded=False) for _ in range(9)]
     mark = naming.staged_path(refs[4].identity, "withdrawn", attempt=refs[4].attempt)
     store.put(mark, json.dumps({"attempt": refs[4].attempt, "since": 0}).encode())
     with pytest.raises(IncompatibleConflictError, match="withdrawn"):
