@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.codecs.blocks import Block, Picks, Pieces, VariableBlock, block_of, list_of
@@ -29,6 +28,9 @@ from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, Fsst, Variable
 from lance_core.kernels import fsst as kernels
 from lance_core.kernels import plain_fsst
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAGIC = 0x46535354
 TABLE_BYTES = 2312
@@ -98,6 +100,8 @@ def _spell_all(encoding: Fsst, codes: Sequence[bytes]) -> list[bytes]:
 
 def _taken(symbols: _Symbols, codes: Any, size: int) -> tuple[Any, Any]:
     """Where the symbol of each code ends, and the text. What Arrow takes by numbers needs no step for each code."""
+    import pyarrow as pa  # loaded by whoever reads into Arrow; a codec alone does without
+
     numbers = pa.Array.from_buffers(pa.uint8(), size, [None, pa.py_buffer(codes)])
     found = symbols.array.take(numbers)
     if found.null_count:
@@ -136,6 +140,8 @@ class _Symbols(NamedTuple):
 @lru_cache(maxsize=32)
 def _symbols(table: bytes) -> _Symbols | None:
     """None when the bytes are stored as they are."""
+    import pyarrow as pa
+
     found = read_table(table)
     if found is None:
         return None

@@ -243,9 +243,11 @@ def test_a_staged_transaction_of_another_uuid_is_not_published(uri: str, where: 
         plain["transaction"] = forged
     record.write_text(json.dumps(plain))
     before = lance_core.dataset(uri).version
-    for refs in (staged, staged[:1]):
+    # A commit of one may read the file, and not the record's copy of it: what it finds there is genuine then.
+    alone = [CommitSpec.of(staged[:1], uri=uri), CommitSpec(uri=uri, identities=(specs[0].identity,))]
+    for spec in (CommitSpec.of(staged, uri=uri), *(alone if where != "record" else ())):
         with pytest.raises(CorruptFileError, match="the uuid is '/etc/passwd'"):
-            run_job(CommitSpec.of(refs, uri=uri))
+            run_job(spec)
     assert lance_core.dataset(uri).version == before
     again: Any = [run_job(spec) for spec in specs] if where != "record" else staged[1:]
     assert run_job(CommitSpec.of(again, uri=uri)).version == before + 1

@@ -94,12 +94,11 @@ class _Alone:
         """Behind the fence: see that the attempt is whole, put it, and tell the ledger."""
         if opened is None or not is_planned_on(self._ref, opened.manifest):
             return None
-        if transaction is None or not self._is_whole(transaction):
-            self._is_gone = True
+        if transaction is None or transaction.uuid != self._ref.identity or not self._is_whole(transaction):
+            self._is_gone = True  # or not the one that was staged: no commit publishes it
             return None
-        # A version without its transaction inside would need the file of the staged one for good.
-        if transaction.uuid != self._ref.identity or len(encode_transaction(transaction)) > MAX_INLINE_TRANSACTION_SIZE:
-            return None
+        if len(encode_transaction(transaction)) > MAX_INLINE_TRANSACTION_SIZE:
+            return None  # a version without its transaction inside would need the file of the staged one for good
         item = Loaded(self._ref, transaction)
         (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
         if fold.settles_late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
