@@ -322,7 +322,6 @@ class _Service:
 
     def _drain(self) -> None:
         publisher = self._publisher
-        publisher.groups.update(ref.group for ref in self._tally.withdrawn)
         last = [] if self._tally.refused else publisher.records
         is_gone = clear(self._store, self._tally, self._loaded, fenced=publisher.fenced, shared=publisher.shared, last=last)
         if last and not is_gone:

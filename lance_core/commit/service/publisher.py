@@ -56,7 +56,7 @@ class Publisher:
         self.shared: set[Key] = set()
         """Those of them that another commit had decided to publish before."""
         self.groups: set[str] = set()
-        """Groups whose records this call has put, or may have."""
+        """Groups whose records this call has put: one of another commit is evidence, and stays."""
         self._whole: set[Key] = set()
         self._together: frozenset[Key] = frozenset()
         self._decided_for = 0
