@@ -163,7 +163,7 @@ class CommitLoop:
         self._originals: Mapping[int, Fragment] | None = None
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
-        self.in_doubt, self._doubtful_version = False, 0
+        self._in_doubt, self._doubtful_version = False, 0
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities.items()}
         self.early = Early(store)
         self.also_judge: AlsoJudge | None = None
@@ -181,7 +181,7 @@ class CommitLoop:
             if found is not None:
                 return found
             backoff.wait(try_seconds=time.monotonic() - began)
-        if self.in_doubt:
+        if self._in_doubt:
             raise StoreError(f"{self._store.uri}: the store rejected the manifest {max_retries + 1} times")
         raise RetryableConflictError(
             f"{self._store.uri}: lost the race for the next version {max_retries + 1} times",
@@ -198,17 +198,17 @@ class CommitLoop:
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
         """The store failed: after a put without an answer that is more than a failure."""
-        return unanswered(self._store, self._planned, error) if self.in_doubt else error
+        return unanswered(self._store, self._planned, error) if self._in_doubt else error
 
     def clean_up(self) -> None:
         """Remove what was written for a version that is not to be."""
         self.early.settle()
-        if self.in_doubt:
+        if self._in_doubt:
             return
         self._delete(self._written)
 
     def try_once(self) -> Committed | None:
-        """One put of the next version; None when it is somebody else's, or nobody's yet (see `in_doubt`)."""
+        """One put of the next version; None when it is somebody else's, or nobody's yet (see `doubtful`)."""
         self._put_early()
         newest = self._newest()
         if newest is not None:
@@ -230,13 +230,13 @@ class CommitLoop:
         put = self._put(manifest, rebased.transaction, newest)
         if put.outcome is PutOutcome.OURS:
             done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
-            self.in_doubt, before = True, self.in_doubt  # should the look fail: what a landed version names has to stay
+            self._in_doubt, before = True, self._in_doubt  # should the look fail: what a landed version names has to stay
             with beside(self._store, lambda: write_hint(self._store, done.manifest.version)):
                 self._require_lineage(done, is_doubtful=before)
             self._keep_only(done)
             return replace(done, num_rebased=len(self._to_rebase))
         if put.outcome is PutOutcome.NOT_THERE:
-            self.in_doubt, self._doubtful_version = True, manifest.version
+            self._in_doubt, self._doubtful_version = True, manifest.version
             self.on_doubt()
         return None
 
@@ -249,14 +249,14 @@ class CommitLoop:
         """It is in the log already. A put that was in doubt for this number, or one before, cannot land any more."""
         self.early.settle()
         done = self._committed(opened, already=True)
-        if not self.in_doubt or opened.manifest.version >= self._doubtful_version:
+        if not self._in_doubt or opened.manifest.version >= self._doubtful_version:
             self._keep_only(done)
         return done
 
     def _require_lineage(self, done: Committed, *, is_doubtful: bool) -> None:
         """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
         if not is_ancestor(self._store, done.manifest, done.transaction):
-            self.in_doubt = is_doubtful
+            self._in_doubt = is_doubtful
             remove_stray(self._store, done.manifest)
             raise history_gone(self._store, self._planned, done.manifest.version)
 
@@ -282,12 +282,12 @@ class CommitLoop:
             if item is None or theirs is None:
                 raise history_gone(self._store, self._planned, number)
             if theirs.uuid == self._planned.uuid or is_carried(self._store, self._identities, theirs, number):
-                self._require_lineage(self._committed(item), is_doubtful=self.in_doubt)
+                self._require_lineage(self._committed(item), is_doubtful=self._in_doubt)
                 return item
             conflicts.append((theirs, item))
         # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
         if newest.manifest.version >= self._doubtful_version:
-            self.in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
+            self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
         for theirs, item in conflicts:
             refuse_withdrawn(self._store, self._attempts, theirs, item.manifest.version)
         for theirs, item in conflicts:

@@ -27,15 +27,14 @@ from dataclasses import asdict, replace
 
 from lance_core.commit import naming
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence, GroupFence, parse_record
-from lance_core.commit.records import FORMAT, decode_record, each, encode_record, write_record
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record, put_first, write_record
 from lance_core.commit.registry.group_fences import about, read_group
-from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
+from lance_core.errors import CorruptFileError, NotFoundError, StoreError
 from lance_core.io.abilities import SharesContent
 from lance_core.io.store import Store
 
 _KIND = "fence"
 _CHAIN = (_KIND, *(f"{_KIND}{letter}" for letter in string.ascii_lowercase))
-_MAX_TRIES = 5
 _SHARED_BY = 1024
 """Names of one file at most: file systems allow thousands at least."""
 _DAMAGED = Fence(PUBLISH, by="damaged record")
@@ -234,22 +233,8 @@ def _put_shared(store: Store, attempts: Sequence[tuple[str, str]], fence: Fence)
 
 
 def _put(store: Store, identity: str, attempt: str, fence: Fence, *, kind: str = _KIND) -> Fence:
-    """`fence` itself when it stands now, else the one that does."""
-    path, data = naming.staged_path(identity, kind, attempt=attempt), encode_record(_plain(fence))
-    for _ in range(_MAX_TRIES):
-        try:
-            # Not forced to the disk: when this machine dies, whoever it protects from dies as well.
-            store.put_if_absent(path, data, durable=False)
-            return fence
-        except StoreError as error:
-            found = _read(store, path)
-            if found == fence:
-                return fence  # only the reply was lost
-            if found is not None:
-                return found
-            if not isinstance(error, AlreadyExistsError):
-                raise
-    raise StoreError(f"{store.uri}: {path} was repeatedly created and removed by other writers", uri=store.uri)
+    path = naming.staged_path(identity, kind, attempt=attempt)
+    return put_first(store, path, fence, data=encode_record(_plain(fence)), read=_read)
 
 
 def _write(store: Store, identity: str, attempt: str, fence: Fence) -> None:

@@ -24,14 +24,13 @@ from dataclasses import asdict
 
 from lance_core.commit import naming
 from lance_core.commit.record_types import APART, PUBLISH, Asked, Fence, GroupFence, parse_record
-from lance_core.commit.records import FORMAT, decode_record, each, encode_record
-from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record, put_first
+from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.io.store import Store
 
 Key = tuple[str, str]
 """Identity and attempt."""
 
-_MAX_TRIES = 5
 _MOST = 10_000
 """So many attempts one record names at most; of more, each has a fence of its own."""
 _DAMAGED = GroupFence(PUBLISH)
@@ -115,20 +114,7 @@ def _about(decided: GroupFence, key: Key) -> Fence | None:
 
 
 def _put(store: Store, path: str, wanted: GroupFence) -> GroupFence:
-    """`wanted` itself when it stands now, else what does."""
-    data = encode_record({"format": FORMAT, **asdict(wanted)})
-    for _ in range(_MAX_TRIES):
-        try:
-            # Not forced to the disk, as a fence: when this machine dies, whoever it protects from dies as well.
-            store.put_if_absent(path, data, durable=False)
-            return wanted
-        except StoreError as error:
-            found = _read(store, path)
-            if found is not None:
-                return wanted if found == wanted else found  # only the reply was lost, or somebody was first
-            if not isinstance(error, AlreadyExistsError):
-                raise
-    raise StoreError(f"{store.uri}: {path} was repeatedly created and removed by other writers", uri=store.uri)
+    return put_first(store, path, wanted, data=encode_record({"format": FORMAT, **asdict(wanted)}), read=_read)
 
 
 def _read(store: Store, path: str) -> GroupFence | None:
