@@ -75,7 +75,8 @@ def missing(store: Store, paths: Sequence[str]) -> list[str]:
     """The paths at which there is nothing, in order.
 
     On a store that is far, many files of a folder are looked for in its listing, which tells a thousand a request, but no
-    further than that is fewer requests in a row than asking for each of them, many at once.
+    further than that is fewer requests in a row than asking for each of them, many at once. Very many of a
+    local folder as well: threads that ask wait for each other, several times as long as it takes to read the names.
     """
     asked: Sequence[str] = paths
     if len(paths) >= _MANY and not store.is_local:
@@ -85,7 +86,8 @@ def missing(store: Store, paths: Sequence[str]) -> list[str]:
                 entry.path for entry in islice(store.list(f"{folder}/"), len(paths) * _LISTED_PER_ASKED)
             )
         asked = [path for path in paths if path in unseen]
-    if len(asked) >= _VERY_MANY and isinstance(store, LocalStore):
+    if len(paths) >= _VERY_MANY and isinstance(store, LocalStore):
+        asked = store.not_listed(paths, most=len(paths) * _LISTED_PER_ASKED)
         shares = [asked[start : start + _SHARE] for start in range(0, len(asked), _SHARE)]
         return [path for found in each(store, shares, lambda _, share: store.missing(share)) for path in found]
     return [path for path in each(store, asked, _if_missing) if path is not None]

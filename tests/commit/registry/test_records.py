@@ -16,7 +16,7 @@ from lance_core.commit.registry.ledger import landing_of, landings_of, record_la
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.staged import begin_attempt
-from lance_core.errors import IncompatibleConflictError
+from lance_core.errors import IncompatibleConflictError, InputError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
@@ -110,3 +110,58 @@ def test_slow_removals_are_shared_out(tmp_path: Path, monkeypatch: pytest.Monkey
     bulk.delete_groups(store, [names[start : start + 3] for start in range(0, 100, 3)])
     assert paths(store) == {"kept"}
     bulk.delete_all(store, [])
+
+
+class Asked(LocalStore):
+    """Notes which files it was asked for one by one."""
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """As the store's, with a note."""
+        self.asked = [*getattr(self, "asked", []), *paths]
+        return super().missing(paths)
+
+
+@pytest.mark.parametrize("many", [True, False], ids=["listed", "asked"])
+def test_files_that_are_missing_among_very_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: bool) -> None:
+    monkeypatch.setattr(bulk, "_VERY_MANY", 40 if many else 4096)
+    store = Asked(tmp_path / "t")
+    names = [f"{folder}/{number}" for number in range(50) for folder in ("data", "_deletions", "_indices/a")]
+    for name in names:
+        store.put(name, b"x", durable=False)
+    gone = ["data/7", "nowhere/1", "_indices/a/49", "data/folder", "data/dangling"]
+    for name in ("data/7", "_indices/a/49"):
+        store.delete(name)
+    (tmp_path / "t/data/folder").mkdir()
+    (tmp_path / "t/data/dangling").symlink_to("nothing")
+    (tmp_path / "t/data/link").symlink_to("8")
+    assert bulk.missing(store, [*names, "data/link", *gone[1:2], *gone[3:]]) == [
+        name for name in [*names, *gone[1:2], *gone[3:]] if name in gone
+    ]
+    if many:
+        assert sorted(store.asked) == sorted([*gone, "data/link"])
+
+
+def test_a_crowded_folder_is_not_listed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_VERY_MANY", 4)
+    monkeypatch.setattr(bulk, "_LISTED_PER_ASKED", 2)
+    store = Asked(tmp_path / "t")
+    names = [f"data/{number}" for number in range(100)]
+    for name in names:
+        store.put(name, b"x", durable=False)
+    assert bulk.missing(store, [*names[:3], "data/none"]) == ["data/none"]
+    assert "data/none" in store.asked
+    assert store.not_listed(names, most=8) != []
+    assert len(store.not_listed(names, most=8)) == 92
+    assert store.not_listed(names, most=100) == []
+
+
+def test_very_many_paths_are_checked_as_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_VERY_MANY", 4)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a").write_text("x")
+    store = LocalStore(tmp_path / "t")
+    store.put("data/a", b"x")
+    for climbing in ("../outside/a", "data/../../outside/a", "/etc/passwd"):
+        with pytest.raises(InputError):
+            bulk.missing(store, ["data/a", "data/a", "data/a", climbing])
