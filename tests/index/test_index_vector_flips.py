@@ -70,7 +70,8 @@ def flip(uri: str, metric: str, count: int, seed: str) -> tuple[int, int]:
             noticed += 1
             wrong += differs(found, scanned, 0.0)
         else:
-            wrong += differs(found, intact, own)
+            # A word of its metadata that is not known: then the index is for a later release, and rows are scanned.
+            wrong += differs(found, intact, own) and differs(found, scanned, 0.0)
     return noticed, wrong
 
 

@@ -218,6 +218,21 @@ def test_centroids_that_moved(tmp_path: Path) -> None:
             require_agreement("l2", segment.quantizer, centroids, segment.codes(), batches)
 
 
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ"])
+def test_the_only_centroid_as_another_number(tmp_path: Path, kind: str) -> None:
+    """No row is nearer to another one, and of a distance that large single precision keeps nothing of the row."""
+    rows = shaped("clustered", COUNT, 16, "f4", np.random.default_rng(6))
+    for metric in METRICS:
+        uri = built(tmp_path, rows, kind, metric, num_partitions=1)
+        ((segment, batches),) = opened(uri)
+        for value in (1e38, -3e20, 1e12, 1e6, np.inf, np.nan):
+            centroids = segment.centroids.copy()
+            centroids[0, 5] = value
+            with pytest.raises(CorruptFileError, match=r"centroid|codes of a row"):
+                require_agreement(parse_metric(metric), segment.quantizer, centroids, segment.codes(), batches)
+        require_agreement(parse_metric(metric), segment.quantizer, segment.centroids, segment.codes(), batches)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("shape", ["normal", "clustered"])

@@ -37,6 +37,9 @@ _FAR_SHARE, _ALL_FAR_SHARE = 0.05, 0.002
 _EXACT_CENTROIDS = 1_000_000
 """With so many numbers of centroids the official library looks for the nearest one along a graph, and often misses it."""
 _ASTRAY = 100
+_LENGTHS = 10
+"""A centroid is a mean of rows: of one so many times as long as any of them, single precision loses what is left of a row.
+(With dot a mean has length one.)"""
 _MISPLACED = "too many rows of a partition are nearer to another centroid"
 _STEP_BYTES = 4 << 20
 """Vectors compared in one step, as float32."""
@@ -72,12 +75,13 @@ class _Comparison:
 
     def run(self, parts: Iterable[Codes]) -> None:
         """Compare all of it."""
-        for owners, far in _in_turn(self._steps(parts)):
-            self.near.note(owners, far)
+        for seen in _in_turn(self._steps(parts)):
+            self.near.note(seen)
         self.handed.require_all_seen()
         self.near.require_few_far()
+        self.near.require_plausible()
 
-    def _steps(self, parts: Iterable[Codes]) -> Iterator[Callable[[], tuple[npt.NDArray[np.uint32], Bits]]]:
+    def _steps(self, parts: Iterable[Codes]) -> Iterator[Callable[[], _Seen]]:
         step = max(1, _STEP_BYTES // (4 * self.centroids.shape[1]))
         for part in parts:
             known, places = self.handed.find(part.ids)
@@ -88,8 +92,7 @@ class _Comparison:
             for first in range(0, len(rows), step):
                 yield partial(self._step, part, rows[first : first + step], places[first : first + step])
 
-    def _step(self, part: Codes, rows: Places, places: Places) -> tuple[npt.NDArray[np.uint32], Bits]:
-        """(partitions of some of these rows, which of them are far from its centroid)."""
+    def _step(self, part: Codes, rows: Places, places: Places) -> _Seen:
         mine = slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) == rows[-1] + 1 - rows[0] else rows
         owners = part.owners[mine]
         columns = {name: values[mine] for name, values in part.columns.items()}
@@ -98,7 +101,16 @@ class _Comparison:
             require(
                 (code_error(self.quantizer, columns, reference) <= 1).all(), "the codes of a row do not match its vector"
             )
-            return self.near.far(reference)
+            return self.near.look(reference)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """The partitions of some rows, which of these rows are far from its centroid, and the square of the longest row."""
+
+    owners: npt.NDArray[np.uint32]
+    far: Bits
+    longest: float
 
 
 class _Near:
@@ -118,11 +130,22 @@ class _Near:
         self._is_checked = metric != "hamming" and len(good) > 0
         self._stride = max(1, int(num_rows * centroids.size / _NEAR_WORK))
         self._checked, self._far = np.zeros(len(centroids), np.int64), np.zeros(len(centroids), np.int64)
+        self._lengths = (centroids.astype(np.float64) ** 2).sum(axis=1)
+        self._longest = float(metric == "dot")
 
-    def far(self, reference: Reference) -> tuple[npt.NDArray[np.uint32], Bits]:
-        """(partitions of some of the rows, which of these rows are nearer to another centroid)."""
+    def look(self, reference: Reference) -> _Seen:
+        """What there is to note of some rows."""
+        if self._metric == "hamming":
+            return _Seen(reference.owners[:0], np.zeros(0, np.bool_), 0.0)
+        # Cosine: releases of old subtracted centroids from rows as they are given.
+        both = (reference.rows, reference.given.astype("f8"))
+        longest = max(float(np.einsum("ij,ij->i", rows, rows).max()) for rows in both)
         if not self._is_checked:
-            return reference.owners[:0], np.zeros(0, np.bool_)
+            return _Seen(reference.owners, np.zeros(len(reference.owners), np.bool_), longest)
+        return _Seen(*self._far_of(reference), longest)
+
+    def _far_of(self, reference: Reference) -> tuple[npt.NDArray[np.uint32], Bits]:
+        """(partitions of some of the rows, which of these rows are nearer to another centroid)."""
         rows, owners = reference.rows[:: self._stride], reference.owners[:: self._stride]
         is_spherical = self._metric == "dot"
         if not is_spherical:
@@ -151,11 +174,17 @@ class _Near:
             near |= (best < -_HALF_MOST) & reference.is_half
         return owners, ~near
 
-    def note(self, owners: npt.NDArray[np.uint32], far: Bits) -> None:
-        """Count what `far` found."""
-        if len(owners):
-            self._checked += np.bincount(owners, minlength=len(self._checked))
-            self._far += np.bincount(owners[far], minlength=len(self._far))
+    def note(self, seen: _Seen) -> None:
+        """Count what `look` found."""
+        self._longest = max(self._longest, seen.longest)
+        if len(seen.owners):
+            self._checked += np.bincount(seen.owners, minlength=len(self._checked))
+            self._far += np.bincount(seen.owners[seen.far], minlength=len(self._far))
+
+    def require_plausible(self) -> None:
+        """Raises CorruptFileError when the centroid of some rows is no mean of any; one that is no number is none."""
+        good = self._lengths[self._checked > 0] <= _LENGTHS**2 * self._longest
+        require(good.all(), "a centroid is far longer than all rows, or is no number")
 
     def require_few_far(self) -> None:
         """Raises CorruptFileError when rows of a partition are not where its centroid is."""
@@ -164,15 +193,13 @@ class _Near:
         require(good, _MISPLACED)
 
 
-def _in_turn(
-    steps: Iterator[Callable[[], tuple[npt.NDArray[np.uint32], Bits]]],
-) -> Iterator[tuple[npt.NDArray[np.uint32], Bits]]:
+def _in_turn(steps: Iterator[Callable[[], _Seen]]) -> Iterator[_Seen]:
     """The results of the steps, worked on by all cores, a few ahead."""
     if in_work_pool():
         for step in steps:
             yield step()
         return
-    pool, ahead = work_pool(), deque[Future[tuple[npt.NDArray[np.uint32], Bits]]]()
+    pool, ahead = work_pool(), deque[Future[_Seen]]()
     try:
         for step in steps:
             ahead.append(pool.submit(step))
