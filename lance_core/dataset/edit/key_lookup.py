@@ -34,7 +34,8 @@ _STEP = 1 << 16
 _JOINED_ROWS = 1 << 21
 """Rows of the table that are joined with the source at once, and four times the source's if that is more."""
 _MOST_SLOTS = 1 << 24
-"""Entries of the look-up array at most, 64 MiB of them."""
+"""Entries of the look-up array at most, 64 MiB of them; or, if that is more, a few for each row of the source."""
+_SLOTS_A_ROW = 4
 
 
 def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
@@ -93,7 +94,7 @@ def _look_up_table(
         return None
     numbers: npt.NDArray[Any] = numpy_of(keys.combine_chunks())
     low, high = int(numbers.min()), int(numbers.max())
-    if high - low >= min(_MOST_SLOTS, max(64 * len(numbers) + 4096, 2 * num_rows)):
+    if high - low >= min(max(_MOST_SLOTS, _SLOTS_A_ROW * len(numbers)), max(64 * len(numbers) + 4096, 2 * num_rows)):
         return None
     # The last one stands for every key that is outside.
     slots = np.full(high - low + 2, -1, np.int32)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -181,3 +182,20 @@ def test_few_keys_far_apart_are_looked_up_like_a_join(tmp_path: Path, monkeypatc
         found[name] = dataset.to_table().sort_by("id")
     assert found["lance_core"].equals(found["lance"].cast(found["lance_core"].schema))
     assert lance.dataset(str(tmp_path / "lance_core")).to_table().sort_by("id").equals(found["lance"])
+
+
+def test_a_large_source_has_an_array_of_its_own_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few entries for each of its rows take less memory than a join of both sides; of a small one the bound stays."""
+    monkeypatch.setattr(key_lookup, "_MOST_SLOTS", 100)
+    rng = np.random.default_rng(4)
+    keys = rng.permutation(9_000)
+    dataset = lance_core.write_dataset(pa.table({"id": keys}), tmp_path / "t", max_rows_per_file=4_000)
+    source = pa.table({"id": keys[::3] + 5})
+    joined = key_lookup._join(dataset.snapshot, source, ["id"])
+    few = key_lookup.match_keys(dataset.snapshot, source.slice(0, 10), ["id"])
+    assert len(few[0]) == len(set(source["id"].to_pylist()[:10]) & {*keys.tolist()})
+    monkeypatch.setattr(key_lookup, "_join", None)
+    looked_up = key_lookup.match_keys(dataset.snapshot, source, ["id"])
+    assert [column.tolist() for column in looked_up] == [column.tolist() for column in joined]
+    with pytest.raises(TypeError):  # keys so far apart are joined
+        key_lookup.match_keys(dataset.snapshot, source.slice(0, 10), ["id"])
