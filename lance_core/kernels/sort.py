@@ -20,16 +20,21 @@ import numpy.typing as npt
 Order = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 WORD = 8
+_BLOCK = 1 << 16
 _Number = TypeVar("_Number", bound=np.integer[Any])
 
 
-def order_of_words(keys: Words) -> Order:
-    """The stable ascending order of unsigned 64-bit keys."""
+def order_of_words(keys: Words, *, may_overwrite: bool = False) -> Order:
+    """The stable ascending order of unsigned 64-bit keys, in memory of theirs where it may be overwritten.
+
+    Each array here is as large as what is sorted: there are at most three of them besides the keys, one where few bits tell
+    keys apart.
+    """
     count = len(keys)
     if count == 0:
         return np.empty(0, np.int64)
     place_bits = max(1, (count - 1).bit_length())
-    reduced = keys - keys.min()
+    reduced = np.subtract(keys, keys.min(), out=keys if may_overwrite else None)
     used = int(np.bitwise_or.reduce(reduced))
     if used == 0:
         return np.arange(count)
@@ -40,13 +45,18 @@ def order_of_words(keys: Words) -> Order:
     if used.bit_length() - lowest <= room:
         return _sorted_places(reduced, place_bits)
     first = _sorted_places(reduced & np.uint64((1 << room) - 1), place_bits)
-    rest = (reduced >> np.uint64(room))[first]
-    return first[order_of_words(rest)]
+    reduced >>= np.uint64(room)
+    rest = reduced[first]
+    del reduced
+    return first[order_of_words(rest, may_overwrite=True)]
 
 
-def _sorted_places(keys: Words, place_bits: int) -> Order:
-    packed = keys << np.uint64(place_bits)
-    packed |= np.arange(len(keys), dtype=np.uint64)
+def _sorted_places(packed: Words, place_bits: int) -> Order:
+    """The places of keys in order; the array of the keys becomes the answer."""
+    packed <<= np.uint64(place_bits)
+    for start in range(0, len(packed), _BLOCK):
+        block = packed[start : start + _BLOCK]
+        block |= np.arange(start, start + len(block), dtype=np.uint64)
     packed.sort()
     packed &= np.uint64((1 << place_bits) - 1)
     places: Order = packed.view(np.int64)

@@ -72,10 +72,17 @@ class _Pages:
         for values, ids in parts:
             table = pa.Table.from_arrays([values, arrow_of(ids)], schema=schema)
             yield from table.to_batches(max_chunksize=WRITTEN_ROWS)
-            joined = pa.concat_arrays([self._rest, values]) if len(self._rest) else values
-            whole = len(joined) // PAGE_ROWS * PAGE_ROWS
-            self._note(joined.slice(0, whole))
-            self._rest = joined.slice(whole)
+            if len(self._rest):
+                lacking = PAGE_ROWS - len(self._rest)
+                self._rest = pa.concat_arrays([self._rest, values.slice(0, lacking)])
+                if len(self._rest) < PAGE_ROWS:
+                    continue
+                self._note(self._rest)
+                values = values.slice(lacking)
+            whole = len(values) // PAGE_ROWS * PAGE_ROWS
+            self._note(values.slice(0, whole))
+            self._rest = pa.concat_arrays([values.slice(whole)])  # a copy, which does not keep the part
+            del table, values, ids
         self._note(self._rest)
 
     def _note(self, ordered: Any) -> None:

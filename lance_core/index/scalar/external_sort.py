@@ -29,6 +29,8 @@ from lance_core.scratch import scratch_folder
 
 _BYTES_PER_BYTE = 8
 """Sorting holds about this many times the bytes of what is sorted: values, words of them, orders, the result."""
+_RANGES_PER_RUN = 4
+"""While a range is merged, what was made of the one before is still being written."""
 _SAMPLES_PER_RANGE = 64
 _HANDED_ON_ROWS = 1 << 18
 
@@ -48,18 +50,19 @@ def in_order(batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, limi
             size += batch.nbytes
             if size >= most:
                 runs.append(_Run.write(folder / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
-                pending, size = [], 0
+                size = 0
         if not runs:
             yield _sorted(pending, value_type)
             return
         if pending:
             runs.append(_Run.write(folder / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
-            pending = []
-        yield from _merged(runs, most)
+        yield from _merged(runs, most // _RANGES_PER_RUN)
 
 
 def _sorted(batches: list[pa.RecordBatch], value_type: pa.DataType) -> Part:
+    """All rows of the batches in order; takes the batches out of the list."""
     values, ids = gather(batches, value_type)
+    batches.clear()  # their memory is wanted for sorting
     order = order_of(values)
     return values.take(arrow_of(order)), ids[order]
 
@@ -116,10 +119,9 @@ def _borders(runs: list[_Run], most: int) -> Iterator[Any]:
         present = len(run.values) - run.values.null_count
         step = max(1, present * len(runs) // (num_ranges * _SAMPLES_PER_RANGE))
         samples.append(run.values.take(arrow_of(np.arange(run.values.null_count, len(run.values), step))))
+        run.forget()
     joined = pa.concat_arrays(samples)
     ordered = joined.take(arrow_of(order_of(joined)))
-    for run in runs:
-        run.forget()
     last = None
     for number in range(1, num_ranges):
         border = ordered.slice(number * len(ordered) // num_ranges, 1)
@@ -151,11 +153,14 @@ def _is_less(one: Any, other: Any) -> bool:
 
 def _joined(runs: list[_Run], starts: list[int], ends: list[int]) -> Iterator[Part]:
     parts = [run.part(start, end) for run, start, end in zip(runs, starts, ends, strict=True) if end > start]
-    if not parts:
-        return
-    values = pa.concat_arrays([part[0] for part in parts])
-    order = order_of(values)
-    yield values.take(arrow_of(order)), np.concatenate([part[1] for part in parts])[order]
+    if parts:
+        yield _in_order([part[0] for part in parts], [part[1] for part in parts])
+
+
+def _in_order(values: list[Any], ids: list[Any]) -> Part:
+    joined = pa.concat_arrays(values)
+    order = order_of(joined)
+    return joined.take(arrow_of(order)), np.concatenate(ids)[order]
 
 
 def _handed_on(run: _Run, start: int, end: int) -> Iterator[Part]:

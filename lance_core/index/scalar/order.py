@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.arrow_numpy import arrow_of, numpy_of
-from lance_core.kernels.sort import WORD, order_of_words, words_of
+from lance_core.kernels.sort import WORD, Words, order_of_words, words_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 Order = npt.NDArray[np.int64]
 _SIGN = np.uint64(1 << 63)
+_BLOCK = 1 << 16
 
 
 def order_of(values: Any) -> Order:
@@ -34,7 +36,9 @@ def order_of(values: Any) -> Order:
 def _order_of_present(values: Any) -> Order:
     keys = integer_keys(values)
     if keys is not None:
-        return order_of_words(keys.view(np.uint64) ^ _SIGN)
+        words = keys.view(np.uint64)
+        words ^= _SIGN
+        return order_of_words(words, may_overwrite=True)
     if _is_text(values.type):
         return _order_of_texts(values)
     found: Order = numpy_of(pc.sort_indices(values)).astype(np.int64)
@@ -44,21 +48,28 @@ def _order_of_present(values: Any) -> Order:
 def _order_of_texts(values: Any) -> Order:
     """By the sixteen bytes behind what all begin with; what these do not tell apart is distinguished by its distinct
     values."""
-    data, starts, lengths = _text_parts(values)
-    at, first = _common_start(data, starts, lengths)
-    second = words_of(data, np.minimum(starts + (at + WORD), len(data) - WORD), lengths - (at + WORD))
-    order = order_of_words(second)
-    order = order[order_of_words(first[order])]
-    if len(lengths) == 0 or (int(lengths.max()) <= at + 2 * WORD and data[:-WORD].all()):
+    texts = _Texts.of(values)
+    at, first = texts.behind_common_start()
+    second = texts.words(at + WORD)
+    is_told = texts.are_told_by(at + 2 * WORD)
+    del texts  # as large as what is sorted
+    order = order_of_words(second, may_overwrite=is_told)
+    order = order[order_of_words(first[order], may_overwrite=True)]
+    if is_told:
         return order
-    first, second = first[order], second[order]
-    is_same = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
+    is_same = _repeats(first, order) & _repeats(second, order)
+    del first, second
     tied = np.flatnonzero(np.append(is_same, False) | np.append(False, is_same))
     if len(tied):
         run = np.append(0, np.cumsum(~is_same))[tied].astype(np.uint64)
         among = order_of_words(_ranks(values.take(arrow_of(order[tied]))))
         order[tied] = order[tied[among[order_of_words(run[among])]]]
     return order
+
+
+def _repeats(words: Any, order: Order) -> Any:
+    ordered = words[order]
+    return ordered[1:] == ordered[:-1]
 
 
 def _ranks(values: Any) -> Any:
@@ -69,28 +80,51 @@ def _ranks(values: Any) -> Any:
     return ranks[numpy_of(coded.indices)]
 
 
-def _common_start(data: Any, starts: Any, lengths: Any) -> tuple[int, Any]:
-    """How many bytes (whole words) all texts have in common at their start, and the words behind them."""
-    shortest = int(lengths.min()) if len(lengths) else 0
-    at = 0
-    while True:
-        words = words_of(data, np.minimum(starts + at, len(data) - WORD), lengths - at)
-        if shortest < at + WORD or int(words.min()) != int(words.max()):
-            return at, words
-        at += WORD
+@dataclass(frozen=True)
+class _Texts:
+    """Strings or byte strings without nulls: their bytes with a word to spare, and `offsets` less `base` into these."""
 
+    data: npt.NDArray[np.uint8]
+    offsets: Any
+    base: int
 
-def _text_parts(values: Any) -> tuple[Any, Any, Any]:
-    """(bytes with a word to spare, where each text starts, how long it is)."""
-    _, offsets, data = values.buffers()
-    width = np.int64 if pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type) else np.int32
-    count = len(values)
-    ends = np.zeros(1, np.int64)
-    if count:
-        ends = np.frombuffer(offsets, width, count + 1, values.offset * np.dtype(width).itemsize).astype(np.int64)
-    first, last = int(ends[0]), int(ends[-1])
-    body = np.frombuffer(data, np.uint8, last - first, first) if last > first else np.empty(0, np.uint8)
-    return np.concatenate([body, np.zeros(WORD, np.uint8)]), ends[:-1] - first, np.diff(ends)
+    @classmethod
+    def of(cls, values: Any) -> _Texts:
+        _, offsets, data = values.buffers()
+        is_wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+        width = np.dtype(np.int64 if is_wide else np.int32)
+        ends = np.zeros(1, width)
+        if len(values):
+            ends = np.frombuffer(offsets, width, len(values) + 1, values.offset * width.itemsize)
+        first, last = int(ends[0]), int(ends[-1])
+        body = np.frombuffer(data, np.uint8, last - first, first) if last > first else np.empty(0, np.uint8)
+        return cls(np.concatenate([body, np.zeros(WORD, np.uint8)]), ends, first)
+
+    def behind_common_start(self) -> tuple[int, Words]:
+        """How many bytes (whole words) all texts have in common at their start, and the words behind them."""
+        lengths = np.diff(self.offsets)
+        shortest = int(lengths.min()) if len(lengths) else 0
+        at = 0
+        while True:
+            words = self.words(at)
+            if shortest < at + WORD or int(words.min()) != int(words.max()):
+                return at, words
+            at += WORD
+
+    def words(self, at: int) -> Words:
+        """The word at a place of each text."""
+        found = np.empty(len(self.offsets) - 1, np.uint64)
+        for start in range(0, len(found), _BLOCK):
+            block = found[start : start + _BLOCK]
+            places = self.offsets[start : start + len(block) + 1].astype(np.int64) - (self.base - at)
+            lengths = np.diff(places) - at
+            block[:] = words_of(self.data, np.minimum(places[:-1], len(self.data) - WORD), lengths)
+        return found
+
+    def are_told_by(self, size: int) -> bool:
+        """Whether the first bytes tell all texts apart: none is longer, none has a zero byte (short ones are filled)."""
+        lengths = np.diff(self.offsets)
+        return len(lengths) == 0 or (int(lengths.max()) <= size and bool(self.data[:-WORD].all()))
 
 
 def integer_keys(values: Any) -> Any:
@@ -125,7 +159,7 @@ def float_keys(values: Any) -> npt.NDArray[np.int64]:
     width = values.type.bit_width // 8
     floats = np.frombuffer(values.buffers()[1], f"f{width}", len(values), values.offset * width) if len(values) else ()
     bits = np.asarray(floats, f"f{width}").view(f"i{width}")
-    keys: npt.NDArray[np.int64] = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits).astype(np.int64)
+    keys: npt.NDArray[np.int64] = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits).astype(np.int64, copy=False)
     return keys
 
 
