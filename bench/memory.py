@@ -64,14 +64,12 @@ def compact(library: Any, place: str, rows: int) -> None:
     library.dataset(place).optimize.compact_files()
 
 
-def merge_half(library: Any, place: str, rows: int) -> None:
-    new = pa.RecordBatchReader.from_batches(next(numbers(1)).schema, _every(numbers(rows), 2))
-    library.dataset(place).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(new)
+def _merge(key: str, step: int) -> Callable[[Any, str, int], None]:
+    def merge(library: Any, place: str, rows: int) -> None:
+        new = pa.RecordBatchReader.from_batches(next(numbers(1)).schema, _every(numbers(rows), step))
+        library.dataset(place).merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(new)
 
-
-def merge_few(library: Any, place: str, rows: int) -> None:
-    new = pa.RecordBatchReader.from_batches(next(numbers(1)).schema, _every(numbers(rows), 1_000))
-    library.dataset(place).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(new)
+    return merge
 
 
 def _every(batches: Iterator[pa.RecordBatch], step: int) -> Iterator[pa.RecordBatch]:
@@ -87,7 +85,7 @@ def _build(column: str, kind: str) -> Callable[[Any, str, int], None]:
 
 
 def compare(library: Any, place: str, rows: int) -> None:
-    assert not library.dataset(place).check_indices()
+    assert library.dataset(place).check_indices() == 1
 
 
 @dataclass(frozen=True)
@@ -109,8 +107,10 @@ WORKS = {
         Work("update", numbers, update, _SIZES),
         Work("compact", numbers, compact, _SIZES),
         Work("compact_indexed", numbers, compact, _SIZES[1:], indexed="id"),
-        Work("merge_half", numbers, merge_half, _SIZES),
-        Work("merge_few", numbers, merge_few, (20_000_000, 50_000_000)),
+        Work("merge_half", numbers, _merge("id", 2), _SIZES),
+        Work("merge_half_texts", numbers, _merge("s", 2), _SIZES),
+        Work("merge_few", numbers, _merge("id", 1_000), (20_000_000, 50_000_000)),
+        Work("merge_few_texts", numbers, _merge("s", 1_000), (20_000_000,)),
         Work("btree", numbers, _build("id", "BTREE"), (5_000_000, 50_000_000)),
         Work("btree_texts", numbers, _build("s", "BTREE"), (5_000_000, 50_000_000)),
         Work("compare", numbers, compare, (10_000_000,), indexed="id", only_here=True),
