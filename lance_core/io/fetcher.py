@@ -35,6 +35,9 @@ SMALL_READ = 1 << 20
 _SHARE_SIZE = 4 << 20
 """Local rounds above SMALL_READ are cut into shares of about this many bytes, one task each."""
 
+_MANY, _LITTLE = 64, 16 << 10
+"""So many readers that ask for so little each on average are answered together, and decode one after the other."""
+
 _SMALL_RANGE = 64 << 10
 """Ranges of this size on average are read and decoded one after the other, larger ones by several threads."""
 
@@ -115,7 +118,11 @@ class _Rounds:
 
     def are_heavy_and_local(self) -> bool:
         """Whether the readers ask so much of a local store that each should read for itself and not wait for the others."""
-        return self._local and sum(map(_num_bytes, self.asked.values())) > SMALL_READ
+        if not self._local:
+            return False
+        size = sum(map(_num_bytes, self.asked.values()))
+        # Opening the file for each of many columns would take longer than reading a few kilobytes of it.
+        return size > SMALL_READ and not _is_little_of_many(len(self.asked), size)
 
     def finish_apart(self) -> None:
         """Run each reader to its end, several at once; the calling thread does its share."""
@@ -142,7 +149,7 @@ class _Rounds:
     def step(self, answers: dict[int, Sequence[Buffer] | None]) -> None:
         """Send each reader its answer; collect what it asks next or returns."""
         size = sum(_num_answered(answer) for answer in answers.values() if answer)
-        if len(answers) < 2 or size < SMALL_READ or in_work_pool():
+        if len(answers) < 2 or size < SMALL_READ or in_work_pool() or _is_little_of_many(len(answers), size):
             for number, answer in answers.items():
                 self._step_one(number, answer)
             return
@@ -192,6 +199,10 @@ class _Rounds:
                 share, size = [], 0
         if share:
             yield share
+
+
+def _is_little_of_many(num_readers: int, num_bytes: int) -> bool:
+    return num_readers >= _MANY and num_bytes <= num_readers * _LITTLE
 
 
 def _num_bytes(asked: Sequence[ByteRange]) -> int:

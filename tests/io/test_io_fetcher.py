@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import NotFoundError
-from lance_core.fetch import ByteRange, Fetch, fetch_nothing
+from lance_core.fetch import Buffer, ByteRange, Fetch, fetch_nothing
 from lance_core.io.cache import LruCache, shared_cache
 from lance_core.io.fetcher import drive, drive_one
+from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.pool import in_work_pool, io_pool, work_pool
 from lance_core.io.ranges import plan_reads
@@ -153,3 +155,27 @@ def test_cache_is_bounded_and_drops_the_oldest() -> None:
     assert cache.num_bytes <= 100
     cache.clear()
     assert (len(cache), cache.num_bytes) == (0, 0)
+
+
+def test_a_little_of_many_readers_is_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns by the hundred: the file is opened once, and no thread is handed a few kilobytes."""
+    store = LocalStore(tmp_path)
+    size, count = 8_192, 200
+    store.put("a", bytes(range(256)) * (size * count // 256))
+    opened: list[int] = []
+    get_ranges = LocalStore.get_ranges
+
+    def counted(self: LocalStore, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
+        opened.append(len(ranges))
+        return get_ranges(self, path, ranges)
+
+    monkeypatch.setattr(LocalStore, "get_ranges", counted)
+    monkeypatch.setattr("lance_core.io.fetcher.work_pool", None)
+
+    def little(number: int) -> Fetch[bytes]:
+        (buffer,) = yield [ByteRange(number * size, number * size + 6_000)]
+        return bytes(buffer[-4:])
+
+    found = drive(store, [("a", little(number)) for number in range(count)])
+    assert found == [bytes([108, 109, 110, 111])] * count
+    assert len(opened) == 1
