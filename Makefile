@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large
+.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -142,6 +142,13 @@ ROWS ?= 100000000
 LARGE ?= /tmp
 large: setup ## ROWS rows on this machine: write, scan, index, merge, compact, clean up; 20 GB of disk in LARGE
 	$(BIN)/python -m bench.large --rows $(ROWS) --folder $(LARGE)
+
+memory: setup ## the peak of memory of updates, merges, compactions and index builds, beside pylance; 10 GB of disk in LARGE
+	$(BIN)/python -m bench.memory --folder $(LARGE)/lance-memory
+
+FRAGMENTS ?= 1000000
+fragments: setup ## one append of FRAGMENTS fragments, beside pylance, and the same committed exactly once
+	$(BIN)/python -m bench.many_fragments --fragments $(FRAGMENTS)
 
 bench: setup ## side by side with pylance and Parquet; results in bench/results
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt matplotlib

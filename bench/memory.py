@@ -190,6 +190,7 @@ def main() -> None:
         library, name, rows = given.child
         _child(library, WORKS[name], str(given.folder / f"{library}.lance"), int(rows))
         return
+    given.folder.mkdir(parents=True, exist_ok=True)
     print("| work | rows | lance_core | official library | goal |\n|---|---|---|---|---|", flush=True)
     for (make, indexed, rows), works in _by_table(given.only or [*WORKS], given.scale).items():
         source = _table(given.folder, make, rows, indexed)
