@@ -46,7 +46,8 @@ def _a_failed_look_behind_the_put_ends_the_try(patch: Patch) -> None:
     require = loop.CommitLoop._require_lineage
 
     def look(self: Any, done: Any, *, is_doubtful: bool) -> None:
-        self.in_doubt = is_doubtful
+        assert self._in_doubt  # what is planted must be there
+        self._in_doubt = is_doubtful
         require(self, done, is_doubtful=is_doubtful)
 
     patch.setattr(loop.CommitLoop, "_require_lineage", look)
