@@ -8,6 +8,7 @@ import random
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance.query
@@ -15,11 +16,13 @@ import pyarrow as pa
 import pytest
 from lance.indices import IndexConfig
 
+import lance_core
 from lance_core.dataset.handle.open import dataset
 from lance_core.dataset.indexing.scalar_search import usable_segments
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index import IndexDetails
+from lance_core.index.scalar import bloom, zone_map
 from lance_core.io.cache import shared_cache
 from tests.index.index_tables import CASES, rows
 
@@ -159,3 +162,31 @@ def test_json_over_a_bloom_filter_is_skipped(tmp_path: Path, caplog: pytest.LogC
     with caplog.at_level(logging.INFO, logger="lance_core.index"):
         found = dataset(uri).to_table(["x"], filter="json_get_string(j, 'a') = 'x3'", strict_index=True)
     assert found["x"].to_pylist() == [*range(3, 100, 7)] and "over JSON" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [(kind, column) for kind in ("ZONEMAP", "BLOOMFILTER") for column in ("fragment_id", "zone_start", "zone_length")]
+    + [("ZONEMAP", "null_count"), ("BLOOMFILTER", "has_null")],
+)
+def test_a_zone_that_says_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, column: str) -> None:
+    """A file says of itself which columns may be null; what each zone has to say must be there all the same."""
+    uri = str(tmp_path / "t")
+    ds = lance_core.write_dataset(pa.table({"a": [*range(300)]}), uri)
+    ds.create_scalar_index("a", kind)
+    room = {"ZONEMAP": zone_map, "BLOOMFILTER": bloom}[kind]
+    read_all = room.read_all
+
+    def forged(opened: Any, names: Any) -> pa.RecordBatch:
+        rows = read_all(opened, names)
+        at = rows.schema.get_field_index(column)
+        values = [None, *rows.column(at).to_pylist()[1:]]
+        return rows.set_column(at, rows.schema.field(at).with_nullable(True), pa.array(values, rows.column(at).type))
+
+    monkeypatch.setattr(room, "read_all", forged)
+    shared_cache().clear()
+    again = lance_core.dataset(uri)
+    with pytest.raises(CorruptFileError, match=f"{column} of a zone is null"):
+        again.stats.index_stats("a_idx")
+    with pytest.warns(RuntimeWarning, match="is not used"):
+        assert again.to_table(filter="a = 7")["a"].to_pylist() == [7]

@@ -30,7 +30,7 @@ from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, rea
 from lance_core.index.scalar.predicates import made_of
 from lance_core.index.scalar.verify import NullCheck, Zones, in_pieces, null_mask, require
 from lance_core.index.scalar.xxh64 import hash_rows
-from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, Zoned, null_rows, zone_rows, zones_of
+from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, Zoned, null_rows, require_told, zone_rows, zones_of
 from lance_core.kernels.bloom import hash_texts, lacks_block_bits, set_block_bits
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
 
@@ -130,6 +130,7 @@ class BloomFilter(Zoned):
             "probability": float(opened.schema.metadata.get("bloomfilter_probability", _PROBABILITY)),
         }
         self._type = value_type
+        require_told(rows, ("has_null",), where=opened.path)
         self._filters = Filters.of(rows.column("bloom_filter_data"), what=opened.path)
         self._has_null = numpy_of(rows.column("has_null"), may_copy=True)
         self._nulls: AddressSet | None = None

@@ -43,6 +43,7 @@ from lance_core.index.scalar.zones import (
     Zone,
     Zoned,
     null_rows,
+    require_told,
     zone_rows,
     zones_of,
 )
@@ -132,6 +133,7 @@ class ZoneMap(Zoned):
         self.rows_per_zone = number_of(opened, _OLD_ROWS_PER_ZONE if is_old else "rows_per_zone", ROWS_PER_ZONE)
         self._note_ends(opened, self._zones)
         # Of some types the official library writes no bounds: such a zone may hold anything.
+        require_told(self._zones, ("null_count",), where=opened.path)
         nulls, lengths = (numpy_of(self._zones.column(name)) for name in ("null_count", "zone_length"))
         self._untold = numpy_of(self._zones.column("max").is_null(), may_copy=True) & (nulls < lengths)
         self._has_untold = bool(self._untold.any())
@@ -150,6 +152,7 @@ class ZoneMap(Zoned):
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Each row is in a zone that allows for its value; the rows told to be null are."""
+        require_told(self._zones, ("nan_count",), where=FILE)
         zones_of_rows, told = Zones(self._zones), NullCheck(self._nulls)
         nulls, nans = (numpy_of(self._zones.column(name)) for name in ("null_count", "nan_count"))
         counted = np.zeros(len(nulls), np.int64)

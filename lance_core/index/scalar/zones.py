@@ -45,6 +45,7 @@ class Zoned:
     def _note_ends(self, opened: OpenFile, places: pa.RecordBatch) -> None:
         # Files of releases that may have counted otherwise have no set of the rows that are null.
         self.are_offsets = "null_bitmap" in opened.schema.metadata
+        require_told(places, PLACES, where=opened.path)
         owners, starts, lengths = (numpy_of(places.column(name)).astype(np.uint64) for name in PLACES)
         ends: dict[int, int] = {}
         for owner, end in zip(owners.tolist(), (starts + lengths).tolist(), strict=True):
@@ -104,6 +105,13 @@ def _zone(parts: list[tuple[Any, Any]]) -> Zone:
     mask = (1 << OFFSET_BITS) - 1
     addresses = parts[0][1] if len(parts) == 1 else np.concatenate([ids for _, ids in parts])
     return Zone(first >> OFFSET_BITS, first & mask, last - first + 1, values, addresses)
+
+
+def require_told(rows: pa.RecordBatch, names: Iterable[str], *, where: str) -> None:
+    """Raises CorruptFileError where what every zone has to say is null."""
+    for name in names:
+        if rows.column(name).null_count:
+            raise CorruptFileError(f"{where}: {name} of a zone is null", cure="Rebuild the index.")
 
 
 def zone_rows(places: pa.RecordBatch, picked: Any) -> AddressSet:
