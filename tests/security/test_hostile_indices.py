@@ -17,7 +17,9 @@ from lance_core.arrow import schema_from_arrow
 from lance_core.errors import CorruptFileError
 from lance_core.index.base import IndexFolder, read_all
 from lance_core.index.checksums import FileSums, decode_sums, encode_sums
-from lance_core.index.vector import graph
+from lance_core.index.scalar import bloom
+from lance_core.index.vector import files, graph
+from lance_core.index.vector.quantizers.rabit import LEVELS, SIGNS
 from lance_core.io.resolve import resolve_store
 
 ROOM = Path(__file__).with_name("hostile_indices.py")
@@ -33,6 +35,25 @@ def _run(count: int, seed: int, **environment: str) -> None:
 
 def test_a_share_of_forged_indices() -> None:
     _run(42, 0)
+
+
+@pytest.mark.parametrize("text", [b"0.0005w", b"", b"nan", b"-1", b"0", b"1e9", b"inf"])
+def test_the_probability_of_a_bloom_filter_is_a_number(text: bytes) -> None:
+    opened: Any = SimpleNamespace(
+        path="bloomfilter.lance", schema=SimpleNamespace(metadata={"bloomfilter_probability": text})
+    )
+    with pytest.raises(CorruptFileError, match="bloomfilter_probability"):
+        bloom._probability(opened)
+    opened.schema.metadata["bloomfilter_probability"] = b"0.00057"
+    assert bloom._probability(opened) == 0.00057
+
+
+def test_codes_without_a_column_are_a_typed_error() -> None:
+    names = [SIGNS, LEVELS, "__add_factors_ex"]
+    opened: Any = SimpleNamespace(path="auxiliary.idx", schema=SimpleNamespace(top_level=[SimpleNamespace(name=names[0])]))
+    with pytest.raises(CorruptFileError, match=f"but not {LEVELS}, __add_factors_ex"):
+        files._require_columns(opened, names)
+    files._require_columns(opened, names[:1])
 
 
 @pytest.mark.slow

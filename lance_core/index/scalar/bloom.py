@@ -24,9 +24,10 @@ from lance_core.errors import CorruptFileError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.expr.split import bound_of
+from lance_core.file.open_file import OpenFile
 from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
-from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
+from lance_core.index.base import Answer, IndexFolder, IndexKind, metadata_of, number_of, read_all
 from lance_core.index.scalar.predicates import made_of
 from lance_core.index.scalar.verify import NullCheck, Zones, in_pieces, null_mask, require
 from lance_core.index.scalar.xxh64 import hash_rows
@@ -127,7 +128,7 @@ class BloomFilter(Zoned):
         self._note_ends(opened, rows)
         self._made_for = {
             "number_of_items": number_of(opened, "bloomfilter_item", ROWS_PER_ZONE),
-            "probability": float(opened.schema.metadata.get("bloomfilter_probability", _PROBABILITY)),
+            "probability": _probability(opened),
         }
         self._type = value_type
         require_told(rows, ("has_null",), where=opened.path)
@@ -192,6 +193,17 @@ class BloomFilter(Zoned):
     def statistics(self) -> dict[str, Any]:
         """The number of zones, and what each filter was made for."""
         return {"type": "BloomFilter", "num_blocks": len(self._filters.firsts), **self._made_for}
+
+
+def _probability(opened: OpenFile) -> float:
+    text = metadata_of(opened, "bloomfilter_probability", _PROBABILITY)
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1:
+        raise CorruptFileError(f"{opened.path}: bloomfilter_probability is {text[:20]!r}, expected a number between 0 and 1")
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -107,6 +107,7 @@ class TodaysFiles:
         self._schema = _schema(self._storage)
         self._has_inline_codebook = False
         self.quantizer: Quantizer = self._open_quantizer()
+        _require_columns(self._storage, [item.name for item in self.quantizer.fields()])
         self._hnsw = self._graph_metadata() if KINDS[self.kind][1] else None
 
     @property
@@ -198,6 +199,15 @@ def _schema(opened: OpenFile) -> Schema:
     if ROW_ID not in names:
         raise CorruptFileError(f"{opened.path} has no column {ROW_ID}: {', '.join(names)}")
     return schema
+
+
+def _require_columns(opened: OpenFile, names: Iterable[str]) -> None:
+    have = [item.name for item in opened.schema.top_level]
+    lacking = [name for name in names if name not in have]
+    if lacking:
+        raise CorruptFileError(
+            f"{opened.path} has the columns {', '.join(have)}, but not {', '.join(lacking)}", cure="Rebuild the index."
+        )
 
 
 def _read_columns(opened: OpenFile, schema: Schema, spans: Sequence[tuple[int, int]]) -> dict[str, npt.NDArray[Any]]:
