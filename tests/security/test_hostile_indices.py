@@ -44,7 +44,7 @@ def test_the_probability_of_a_bloom_filter_is_a_number(text: bytes) -> None:
     )
     with pytest.raises(CorruptFileError, match="bloomfilter_probability"):
         bloom._probability(opened)
-    opened.schema.metadata["bloomfilter_probability"] = b"0.00057"
+    metadata["bloomfilter_probability"] = b"0.00057"
     assert bloom._probability(opened) == 0.00057
 
 
