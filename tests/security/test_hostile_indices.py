@@ -39,9 +39,8 @@ def test_a_share_of_forged_indices() -> None:
 
 @pytest.mark.parametrize("text", [b"0.0005w", b"", b"nan", b"-1", b"0", b"1e9", b"inf"])
 def test_the_probability_of_a_bloom_filter_is_a_number(text: bytes) -> None:
-    opened: Any = SimpleNamespace(
-        path="bloomfilter.lance", schema=SimpleNamespace(metadata={"bloomfilter_probability": text})
-    )
+    metadata = {"bloomfilter_probability": text}
+    opened: Any = SimpleNamespace(path="bloomfilter.lance", schema=SimpleNamespace(metadata=metadata))
     with pytest.raises(CorruptFileError, match="bloomfilter_probability"):
         bloom._probability(opened)
     metadata["bloomfilter_probability"] = b"0.00057"
