@@ -25,23 +25,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.large import rows as numbers
+
 LIBRARIES = ("lance_core", "lance")
 GOAL_MIB = 1024.0
 Make = Callable[[int], Iterator[pa.RecordBatch]]
 
 _BATCH = 100_000
 _ROWS_PER_FILE = 500_000
-
-
-def numbers(count: int) -> Iterator[pa.RecordBatch]:
-    """Shuffled int64 keys, a float64, an int32 of 1,000 values, a short text."""
-    rng = np.random.default_rng(0)
-    for start in range(0, count, _BATCH):
-        size = min(_BATCH, count - start)
-        keys = (np.arange(start, start + size, dtype=np.int64) * 7_919) % count
-        texts = pa.array([f"row {number}" for number in keys.tolist()])
-        kinds = rng.integers(0, 1_000, size, dtype=np.int32)
-        yield pa.RecordBatch.from_pydict({"id": keys, "x": rng.normal(size=size), "kind": kinds, "s": texts})
 
 
 def documents(count: int) -> Iterator[pa.RecordBatch]:

@@ -76,6 +76,17 @@ def hooked(hook: Hook | None) -> Iterator[None]:
         _LOCAL.hook = before
 
 
+def watched(store: Store) -> tuple[HookStore, list[tuple[str, str]]]:
+    """The store, and every call that goes through it."""
+    calls: list[tuple[str, str]] = []
+
+    def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
+        calls.append((name, path))
+        return action()
+
+    return HookStore(store, hook), calls
+
+
 def is_manifest_put(name: str, path: str) -> bool:
     """Whether a call publishes a version."""
     return name == "put_if_absent" and path.startswith("_versions/")

@@ -45,7 +45,7 @@ from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
 from lance_core.io.testing import FaultyStore
 from tests.commit.commit_support import append, create, live_rows, paths, stage
-from tests.protocol.protocol_support import Hook, HookStore, Killed, is_manifest_put
+from tests.protocol.protocol_support import Hook, HookStore, Killed, is_manifest_put, watched
 
 LATER = 10 * 24 * 3600.0
 OURS, THEIRS = "c0" * 8, "d0" * 8
@@ -69,17 +69,6 @@ def keys_of(count: int) -> list[Key]:
 def together(store: Store, keys: Sequence[Key], group: str, *, version: int, commit: str = OURS) -> Any:
     """`publish_together` of attempts that are all of one group."""
     return publish_together(store, keys, dict.fromkeys(keys, group), commit=commit, version=version)
-
-
-def watched(store: Store) -> tuple[HookStore, list[tuple[str, str]]]:
-    """The store, and every call that goes through it."""
-    calls: list[tuple[str, str]] = []
-
-    def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
-        calls.append((name, path))
-        return action()
-
-    return HookStore(store, hook), calls
 
 
 def at_manifest(number: int, act: Callable[[], object]) -> Hook:

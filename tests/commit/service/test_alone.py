@@ -54,7 +54,7 @@ from tests.commit.commit_support import append, create, finish, group_records, l
 from tests.commit.registry.test_group_fences import Interrupted
 from tests.commit.service.test_interleaved import interleave
 from tests.protocol import protocol_support as jobs
-from tests.protocol.protocol_support import Hook, HookStore, Killed, ids, is_manifest_put, rows_at
+from tests.protocol.protocol_support import Hook, HookStore, Killed, ids, is_manifest_put, rows_at, watched
 
 LATER = 10 * 24 * 3600.0
 Key = tuple[str, str]
@@ -128,17 +128,6 @@ def is_claim(path: str) -> bool:
 def claim_puts(calls: Sequence[tuple[str, str]]) -> list[str]:
     """Claims that were written by these calls of a store; guards are of staging tasks."""
     return [path for name, path in calls if name.startswith(("put", "copy", "open")) and is_claim(path)]
-
-
-def watched(store: Store) -> tuple[HookStore, list[tuple[str, str]]]:
-    """The store, and every call that goes through it."""
-    calls: list[tuple[str, str]] = []
-
-    def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
-        calls.append((name, path))
-        return action()
-
-    return HookStore(store, hook), calls
 
 
 def at_manifest(act: Callable[[], object]) -> Hook:
