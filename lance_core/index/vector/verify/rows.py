@@ -39,7 +39,7 @@ _EXACT_CENTROIDS = 1_000_000
 _ASTRAY = 100
 _LENGTHS = 10
 """A centroid is a mean of rows: of one so many times as long as any of them, single precision loses what is left of a row.
-(With dot a mean has length one.)"""
+(With dot a mean has length one, with cosine rows have.)"""
 _MISPLACED = "too many rows of a partition are nearer to another centroid"
 _STEP_BYTES = 4 << 20
 """Vectors compared in one step, as float32."""
@@ -131,15 +131,16 @@ class _Near:
         self._stride = max(1, int(num_rows * centroids.size / _NEAR_WORK))
         self._checked, self._far = np.zeros(len(centroids), np.int64), np.zeros(len(centroids), np.int64)
         self._lengths = (centroids.astype(np.float64) ** 2).sum(axis=1)
-        self._longest = float(metric == "dot")
+        self._longest = float(metric in ("dot", "cosine"))
 
     def look(self, reference: Reference) -> _Seen:
         """What there is to note of some rows."""
         if self._metric == "hamming":
             return _Seen(reference.owners[:0], np.zeros(0, np.bool_), 0.0)
-        # Cosine: releases of old subtracted centroids from rows as they are given.
-        both = (reference.rows, reference.given.astype("f8"))
-        longest = max(float(np.einsum("ij,ij->i", rows, rows).max()) for rows in both)
+        rows = reference.rows
+        if self._metric == "cosine":  # releases of old subtracted centroids from rows as they are given
+            rows = reference.given.astype(np.float32, copy=False)
+        longest = float(np.einsum("ij,ij->i", rows, rows).max())
         if not self._is_checked:
             return _Seen(reference.owners, np.zeros(len(reference.owners), np.bool_), longest)
         return _Seen(*self._far_of(reference), longest)
