@@ -37,7 +37,7 @@ def test_constraints_are_plain_pins() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_source_file_is_long(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 400, "split it, or say why in an ADR"
+    assert len(path.read_text().splitlines()) <= 600, "split it, or say why in an ADR"
 
 
 def test_no_source_file_has_a_name_that_says_nothing() -> None:
