@@ -2,10 +2,11 @@
 
 ::
 
-    spark-submit --master local[2] --conf ... main.py '{"spec": 1, "kind": "append", "uri": "s3://lake/flights", ...}'
+    spark-submit --master local[2] --conf ... main.py base64url:eyJzcGVjIjoxLCJraW5kIjoiYXBwZW5kIi...
     spark-submit --master spark://... --deploy-mode cluster --class org.apache.spark.deploy.PythonRunner
-                 lance_job.jar lance_job.jar "" '{"spec": 1, ...}'
+                 lance_job.jar lance_job.jar "" base64url:eyJzcGVj...
 
+The spec is encoded, because masters and shells rewrite arguments (`lance_core.spark.argument`); a large one goes as a file.
 The driver's output is the task's log. Its result is not read from there: it is in the table's staged registry.
 """
 
@@ -16,6 +17,7 @@ import importlib.util
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -33,7 +35,7 @@ from airflow_lance.execution.options import (
 )
 from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
 from airflow_lance.execution.submit_environment import client_environment, limited_submit
-from lance_core.spark import write_application, write_archive
+from lance_core.spark import encode_spec, write_application, write_archive
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
@@ -43,6 +45,18 @@ __all__ = ["SparkSettings", "SparkSubmitRun", "application_path"]
 APPLICATION = "lance_core.spark.main"
 _WRAPPER = "org.apache.spark.deploy.PythonRunner"
 """Spark's own Java program that runs a Python one; standalone clusters in cluster mode take nothing else."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What is submitted: the driver's argument, and those of the Spark provider's operator.
+
+    `reads_files`: the driver reads files of this process, which go when it is done with the submit.
+    """
+
+    argument: str
+    arguments: dict[str, Any]
+    reads_files: bool = False
 
 
 class SparkSubmitRun:
@@ -58,8 +72,8 @@ class SparkSubmitRun:
 
         InputError, before anything is started, for a deploy mode that this master does not have.
         """
-        with self._prepared(spec, options) as (visible, arguments):
-            self._build(visible, arguments)
+        with self._prepared(spec, options) as prepared:
+            self._build(spec, prepared)
             self._forget_useless(context)
             # Not through the guard around `execute`, which warns about operators run by operators: this one is our tool.
             inspect.unwrap(type(self._operator).execute)(self._operator, context)
@@ -69,13 +83,14 @@ class SparkSubmitRun:
 
         None, and nothing is submitted, where the Spark provider cannot let go of a job: only in cluster mode on YARN
         (`yarn_track_via_rm_api`), Kubernetes (`track_driver_via_k8s_api`) and standalone clusters (with an `application`,
-        and storage options whose secrets are references).
+        storage options whose secrets are references, and a spec that fits into an argument).
         """
-        everything = all_options(options, getattr(spec, "table_reads", {}))
-        if not self._settings.can_detach or (self._settings.is_wrapped and secret_names(everything)):
-            return None  # the file with the secrets goes when this process is done with the submit
-        with self._prepared(spec, options) as (visible, arguments):
-            self._build(visible, arguments)
+        if not self._settings.can_detach:
+            return None
+        with self._prepared(spec, options) as prepared:
+            if self._settings.is_wrapped and prepared.reads_files:
+                return None
+            self._build(spec, prepared)
             self._forget_useless(context)
             store = context.get("task_state_store")
             known = None if store is None else store.get(self._operator.external_id_key)
@@ -88,7 +103,7 @@ class SparkSubmitRun:
             return job
 
     @contextmanager
-    def _prepared(self, spec: JobSpec, options: Mapping[str, Any]) -> Iterator[tuple[JobSpec, dict[str, Any]]]:
+    def _prepared(self, spec: JobSpec, options: Mapping[str, Any]) -> Iterator[_Prepared]:
         """The spec as it may be seen, and the submit's arguments; what is hidden is where the driver looks for it."""
         settings = self._settings
         settings.check()
@@ -103,13 +118,33 @@ class SparkSubmitRun:
                 name = f"lance-options-{spec.identity}.json"
                 hidden = hide_in_file(options, name=name)
                 if hidden.text:
-                    path = stack.enter_context(private_file(name))
-                    path.write_text(hidden.text, encoding="utf-8")
-                    arguments["files"] = ",".join(filter(None, [arguments.get("files"), str(path)]))
+                    self._ship(stack, arguments, name, hidden.text.encode("utf-8"))
             else:
                 hidden = hide_in_environment(options)
                 stack.enter_context(environment(client_environment(hidden.text, settings.runs_here)))
-            yield with_references(spec, hidden.references), arguments
+            visible, files = with_references(spec, hidden.references), [hidden.text] if hidden.text else []
+
+            def place(content: bytes) -> str:
+                files.append("spec")
+                return self._place(stack, arguments, f"lance-spec-{spec.identity}.json", content)
+
+            yield _Prepared(encode_spec(visible, place=place), arguments, bool(files))
+
+    def _place(self, stack: ExitStack, arguments: dict[str, Any], name: str, content: bytes) -> str:
+        """Put a file where the driver finds it; under which name or path that is."""
+        if self._settings.deploy_mode == "cluster" and not self._settings.is_wrapped:
+            return self._ship(stack, arguments, name, content)
+        path = stack.enter_context(private_file(name, folder=self._settings.options_folder))
+        path.write_bytes(content)
+        return str(path)
+
+    @staticmethod
+    def _ship(stack: ExitStack, arguments: dict[str, Any], name: str, content: bytes) -> str:
+        """A file that Spark brings to the driver's folder, where it has this name."""
+        path = stack.enter_context(private_file(name))
+        path.write_bytes(content)
+        arguments["files"] = ",".join(filter(None, [arguments.get("files"), str(path)]))
+        return name
 
     def kill(self) -> None:
         """Stop the Spark job, in the way of its master and deploy mode."""
@@ -145,16 +180,17 @@ class SparkSubmitRun:
         if job and self._operator.is_job_succeeded(self._operator.get_job_status(job, context)):
             store.delete(self._operator.external_id_key)
 
-    def _build(self, spec: JobSpec, arguments: dict[str, Any]) -> None:
+    def _build(self, spec: JobSpec, prepared: _Prepared) -> None:
         from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+        arguments = prepared.arguments
         if self._settings.is_yarn and not arguments.get("yarn_track_via_rm_api") and _knows(SparkSubmitOperator, "durable"):
             # The provider re-attaches on YARN through the resource manager only, and refuses otherwise; without it a
             # retry submits again, which the identity makes harmless.
             arguments.setdefault("durable", False)
         self._operator = SparkSubmitOperator(
             task_id=self._task_id.replace(".", "_"),
-            application_args=[*_before_spec(arguments), spec.to_json()],
+            application_args=[*_before_spec(arguments), prepared.argument],
             conn_id=self._settings.conn_id,
             conf={**self._settings.packed_conf, **self._settings.log_conf, **self._settings.conf},
             name=arguments.pop("name", f"lance-{spec.kind}-{spec.identity[:8]}"),

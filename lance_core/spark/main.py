@@ -2,6 +2,7 @@
 
 ::
 
+    spark-submit ... lance_core/spark/main.py base64url:eyJzcGVj...            what the operators send (`argument`)
     spark-submit ... lance_core/spark/main.py '{"spec": 1, "kind": "append", ...}'
     spark-submit ... lance_core/spark/main.py --spec job.json          a file
     spark-submit ... lance_core/spark/main.py --spec env:LANCE_SPEC    an environment variable

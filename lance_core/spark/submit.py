@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from typing import Any
 from lance_core.errors import InputError
 from lance_core.jobs.registry import job_of, spec_from_json
 from lance_core.jobs.runtime.error_transport import EXIT_OK, exit_status
-from lance_core.jobs.runtime.failure_record import record_failure
+from lance_core.jobs.runtime.failure_record import record_failure, record_refusal
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.archive import BUNDLED
+from lance_core.spark.argument import decode_argument, is_encoded, text_of_file
 
 log = logging.getLogger("lance_core.spark")
 
@@ -41,9 +43,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     signal.signal(signal.SIGTERM, _terminate)
     spec: JobSpec | None = None
+    sent: Mapping[str, Any] = {}
     sessions: list[Any] = []
     try:
-        spec = spec_from_json(_spec_text(arguments))
+        text = _spec_text(arguments)
+        sent = _object_of(text)
+        spec = spec_from_json(text_of_file(sent) or text)
         result = _carry_out(spec, sessions)
         log.info("done: %s", result.to_dict())
         return EXIT_OK
@@ -53,7 +58,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         status = exit_status(error)
         log.error("%s: %s", type(error).__name__, _one_line(error), exc_info=_is_unexpected(error))
-        if spec is not None:
+        if spec is None:
+            record_refusal(sent, error)
+        else:
             record_failure(spec, error)
         return status
     finally:
@@ -104,6 +111,8 @@ def _spec_text(arguments: Sequence[str] | None) -> str:
         raise InputError("no job spec was passed", cure="Pass it as JSON, as a file, or as env:NAME.")
     if given.lstrip().startswith("{"):
         return str(given)
+    if is_encoded(given):
+        return decode_argument(given)
     if given.startswith("env:"):
         text = os.environ.get(given[len("env:") :])
         if text is None:
@@ -113,6 +122,15 @@ def _spec_text(arguments: Sequence[str] | None) -> str:
     if not path.is_file():
         raise InputError(f"the job spec {given!r} is neither JSON, nor env:NAME, nor a file")
     return path.read_text(encoding="utf-8")
+
+
+def _object_of(text: str) -> Mapping[str, Any]:
+    """What was sent, before it is known to be a spec."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _executor_path() -> str:

@@ -20,6 +20,7 @@ from lance_core.jobs import api
 from lance_core.jobs.run import run_json
 from lance_core.jobs.runtime.failure_record import record_failure
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.spark.argument import decode_argument
 from tests.airflow.operator_support import FakeTi, make_table
 
 JOBS: dict[str, Any] = {}
@@ -44,7 +45,11 @@ class FakeSubmit:
 
     def submit_job(self, context: Any) -> str:
         job = f"application_{len(JOBS)}"
-        JOBS[job] = {"state": "RUNNING", "spec": self.arguments["application_args"][0], "arguments": self.arguments}
+        JOBS[job] = {
+            "state": "RUNNING",
+            "spec": decode_argument(self.arguments["application_args"][0]),
+            "arguments": self.arguments,
+        }
         JOBS[job]["conf"] = self.conf
         return job
 

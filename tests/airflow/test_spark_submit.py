@@ -20,18 +20,20 @@ from airflow_lance.execution.submit_environment import PASSED_ON
 from lance_core.errors import InputError
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
+from lance_core.spark.argument import decode_argument
 
 SECRET = "hush-hush-hush"
 OPTIONS = {"aws_secret_access_key": SECRET, "dotted.name": "x", "region": {"env": "THE_REGION"}}
 
 FAKE = """#!{python}
-import json, os, sys, time, zipfile
+import base64, json, os, sys, time, zipfile
 record = {{"argv": sys.argv[1:], "env": dict(os.environ), "files": {{}}}}
 if "--files" in sys.argv:
     for path in sys.argv[sys.argv.index("--files") + 1].split(","):
         record["files"][path] = [open(path).read(), oct(os.stat(path).st_mode & 0o777)]
 for argument in sys.argv[1:]:
-    for option in json.loads(argument).get("storage_options", {{}}).values() if argument.startswith("{{") else []:
+    spec = json.loads(base64.urlsafe_b64decode(argument[10:] + "==")) if argument.startswith("base64url:") else {{}}
+    for option in spec.get("storage_options", {{}}).values():
         if isinstance(option, dict) and os.path.isabs(option.get("file", "")):
             path = option["file"]
             record["files"][path] = [open(path).read(), oct(os.stat(path).st_mode & 0o777)]
@@ -80,7 +82,7 @@ def test_client_mode(fake_spark: Path, connection: Callable[[str, str], None], c
     assert "spark.ui.enabled=false" in argv
     assert "spark.log.level=WARN" in argv
     assert argv[-2] == application_path()
-    spec = json.loads(argv[-1])
+    spec = json.loads(decode_argument(argv[-1]))
     assert (spec["kind"], spec["uri"], spec["identity"]) == ("append", "/data/t.lance", "5d2c")
     assert SECRET not in " ".join(argv)
     assert SECRET not in caplog.text
@@ -151,7 +153,7 @@ def test_cluster_mode_on_a_standalone_cluster_is_a_jar_that_python_runs(
     assert argv[argv.index("--class") + 1] == "org.apache.spark.deploy.PythonRunner"
     assert Path(argv[-4]).name == argv[-3] == "lance_job.jar"
     assert argv[-2] == ""
-    assert json.loads(argv[-1])["kind"] == "append"
+    assert json.loads(decode_argument(argv[-1]))["kind"] == "append"
     assert ("lance_job.zip" in called["jar"], "__main__.py" in called["jar"]) == (packaging == "archive", True)
     assert not Path(argv[-4]).exists()
     # Spark's master keeps the environment of such a submit and gives it to the driver.
@@ -161,7 +163,7 @@ def test_cluster_mode_on_a_standalone_cluster_is_a_jar_that_python_runs(
     assert Path(path).is_relative_to(tmp_path / "shared")
     assert (mode, json.loads(text)) == ("0o600", {"o0": SECRET, "o1": "x"})
     assert not Path(path).parent.exists()
-    options = json.loads(argv[-1])["storage_options"]
+    options = json.loads(decode_argument(argv[-1]))["storage_options"]
     assert options == {
         "aws_secret_access_key": {"file": path, "key": "o0"},
         "dotted.name": {"file": path, "key": "o1"},
@@ -234,7 +236,10 @@ def test_cluster_mode_ships_a_private_file(fake_spark: Path, connection: Callabl
     assert mode == "0o600"
     assert SECRET in text
     assert not Path(path).exists()
-    assert json.loads(called["argv"][-1])["storage_options"]["aws_secret_access_key"]["file"] == Path(path).name
+    assert (
+        json.loads(decode_argument(called["argv"][-1]))["storage_options"]["aws_secret_access_key"]["file"]
+        == Path(path).name
+    )
 
 
 def test_nothing_to_hide_hides_nothing() -> None:
