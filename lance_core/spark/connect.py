@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from lance_core.errors import RetryableConflictError
+from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.jobs.registry import job_of
 from lance_core.jobs.runtime.protocols import JobResult
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.lance_tables import LanceTables
+from lance_core.spark.reach import CONNECT_SECONDS, answering, wait_for_port, without_token
 from lance_core.spark.runner import SparkRunner
 
 
@@ -43,24 +44,41 @@ def run_connected(
                 found.stop()
 
 
-def open_session(url: str, conf: Mapping[str, str], packages: Sequence[str]) -> Any:
-    """A session of its own on the server, with the packages on the executors' path."""
-    from pyspark.sql.connect.session import SparkSession
+def open_session(url: str, conf: Mapping[str, str], packages: Sequence[str], *, seconds: float = CONNECT_SECONDS) -> Any:
+    """A session of its own on the server, with the packages on the executors' path.
 
+    RetryableConflictError when the server has not answered after `seconds`, twice that at most.
+    """
+    shown = without_token(url)
+    wait_for_port(url, shown=shown, seconds=seconds)
     try:
-        session = SparkSession.builder.remote(url).create()
+        session = _begin(url, shown=shown, seconds=seconds)
         for name, value in conf.items():
             session.conf.set(name, value)
         if packages:
             session.addArtifacts(*packages, pyfile=True)
+    except LanceError:
+        raise
     except Exception as error:
         raise RetryableConflictError(
-            f"no session on the Spark Connect server {without_token(url)}: {type(error).__name__}: {error}".split("\n")[0],
+            f"no session on the Spark Connect server {shown}: {type(error).__name__}: {error}".split("\n")[0],
             cure="Check the connection; the server may be starting.",
         ) from error
     return session
 
 
-def without_token(url: str) -> str:
-    """A server's url fit for a log: its parameters may hold a token."""
-    return url.split("/;")[0].split(";")[0]
+def _begin(url: str, *, shown: str, seconds: float) -> Any:
+    from pyspark.sql.connect.session import SparkSession
+
+    begun: list[Any] = []
+
+    def ask() -> Any:
+        begun.append(SparkSession.builder.remote(url).create())
+        return begun[0].version
+
+    def give_up() -> None:
+        for session in begun:
+            session.client.close()
+
+    answering(ask, shown=shown, give_up=give_up, seconds=seconds)
+    return begun[0]

@@ -21,6 +21,7 @@ from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.archive import BUNDLED
 from lance_core.spark.argument import decode_argument, is_encoded, text_of_file
+from lance_core.spark.reach import wait_for_port, without_token
 
 log = logging.getLogger("lance_core.spark")
 
@@ -79,7 +80,10 @@ def start_session(name: str) -> Any:
     builder = builder.appName(name)
     if not SparkConf().contains(_BATCH_ROWS[0]):
         builder = builder.config(*_BATCH_ROWS)
-    if "SPARK_REMOTE" in os.environ or _root().endswith("site-packages"):
+    remote = os.environ.get("SPARK_REMOTE", "")
+    if remote.startswith("sc://"):
+        wait_for_port(remote, shown=without_token(remote))
+    if remote or _root().endswith("site-packages"):
         return builder.getOrCreate()
     if _is_application(_root()):
         session = builder.getOrCreate()

@@ -23,7 +23,8 @@ from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
 from lance_core.spark.archive import write_archive
-from lance_core.spark.connect import run_connected, without_token
+from lance_core.spark.connect import run_connected
+from lance_core.spark.reach import without_token
 
 pytestmark = pytest.mark.slow
 
