@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import TaskGroup
 from airflow_lance.connection import plain_uri
@@ -27,6 +27,9 @@ from airflow_lance.operators.branch import LanceBranchOperator
 from airflow_lance.operators.check import LanceCheckOperator
 from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _RUN = "{{ run_id | replace(':', '-') | replace('+', '-') | replace(' ', '-') | replace('/', '-') }}"
 
@@ -81,6 +84,10 @@ class LanceWriteAuditPublish(TaskGroup):
             **(publish_args or {}),
         }
         self.publish_task: LancePublishBranchOperator | None = None
+
+    if TYPE_CHECKING:  # a name for the group in `with ... as` has its own type
+
+        def __enter__(self) -> Self: ...
 
     def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
         try:

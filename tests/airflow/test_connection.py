@@ -186,3 +186,19 @@ def test_secrets_are_masked_in_logs(connection: Define) -> None:
     assert LanceHook("lake").storage_options()["aws_secret_access_key"] == "hush-hush-hush"
     assert "hush-hush-hush" not in str(redact("the key is hush-hush-hush, region eu-west-1"))
     assert "eu-west-1" in str(redact("the key is hush-hush-hush, region eu-west-1"))
+
+
+@pytest.mark.parametrize(("base", "status", "said"), [("lake", 0, "Connection success!"), ("", 1, "has no base uri")])
+def test_the_command_prints_what_the_page_says(
+    base: str, status: int, said: str, tmp_path: Path, connection: Callable[[str, str], None]
+) -> None:
+    place = str(tmp_path / base) if base else ""
+    connection("tried", json.dumps({"conn_type": "lance", "extra": {"base_uri": place}}))
+    command = [sys.executable, "-m", "airflow", "connections", "test", "tried"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert said in done.stdout
+    assert "Connection failed!" in done.stdout or not status
+    assert "conditional put" not in done.stdout, "the command says no more of a success: change the page"
+    page = (Path(__file__).parents[2] / "docs" / "connections.md").read_text(encoding="utf-8")
+    assert "`Connection success!` and nothing else, or `Connection failed!` and the answer" in page

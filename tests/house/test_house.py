@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [
     path
-    for package in ("lance_core", "airflow_lance", "dags_examples", "demo", "bench")
+    for package in ("lance_core", "airflow_lance", "airflow_provider_lance", "dags_examples", "demo", "bench")
     for path in sorted((ROOT / package).rglob("*.py"))
     if "wire/pb" not in path.as_posix()
 ]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("lance_core", "airflow_lance", "dags_examples", "demo", "bench")
+PACKAGES = ("lance_core", "airflow_lance", "airflow_provider_lance", "dags_examples", "demo", "bench")
 SOURCES = [
     path
     for package in PACKAGES
