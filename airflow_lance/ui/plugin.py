@@ -9,12 +9,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
+from airflow_lance.compat import api_base_url
+
 PREFIX = "/lance"
 NAME = "Lance"
-BUNDLE = "lance/static/lance.umd.js"
+BUNDLE = "/static/lance.umd.js"
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -42,9 +45,20 @@ def _make_app() -> Any:
     return create_app()
 
 
+def bundle_url(base_url: str) -> str:
+    """Where a browser finds the bundle, given `[api] base_url`.
+
+    It begins with a slash: Airflow 3.1 and 3.2 import it as it is, and a module's name without one is none of a file.
+
+    >>> bundle_url(""), bundle_url("https://host/team/airflow/")
+    ('/lance/static/lance.umd.js', '/team/airflow/lance/static/lance.umd.js')
+    """
+    return f"{urlsplit(base_url).path.rstrip('/')}{PREFIX}{BUNDLE}"
+
+
 def _destination(route: str, destination: str) -> dict[str, Any]:
     # One name and one bundle for all: the UI imports an url once, and finds the component by its name.
-    shown = {"name": NAME, "bundle_url": BUNDLE, "destination": destination, "url_route": route}
+    shown = {"name": NAME, "bundle_url": bundle_url(api_base_url()), "destination": destination, "url_route": route}
     return {**shown, "category": "browse"} if destination == "nav" else shown
 
 

@@ -1,4 +1,5 @@
-"""Every supported Airflow, each in an environment of its own: import all modules, then run one DAG of all operators.
+"""Every supported Airflow, each in an environment of its own: import all modules, then run one DAG of all operators, and
+once for each release that `make test` has not, the pages in a browser.
 
 ::
 
@@ -17,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +39,9 @@ PINS = {
     "3.2.2": ("fastapi<0.137", "starlette<1.2", "cadwyn<7", "svcs<26"),
 }
 """Where an Airflow does not run with the newest release of what it depends on; its own constraints file says the same."""
+
+WITH_PAGES = ("3.1.8", "3.2.2")
+"""Releases whose UI has places for the pages, beside the one that `make test` runs with."""
 
 PROBE = """
 import importlib, json, os
@@ -71,11 +75,13 @@ class Row:
 
 def main(chosen: list[str]) -> int:
     """Run the combinations (all of them without names) and print the table."""
-    rows = []
+    rows: list[Row] = []
     for airflow, python in MATRIX:
         if chosen and f"{airflow}-py{python}" not in chosen:
             continue
         row = _run(airflow, python)
+        if airflow in WITH_PAGES and row.result.startswith("green") and not _had_pages(rows, airflow):
+            row = replace(row, result=_pages(airflow, python, row.result))
         rows.append(row)
         print(f"{airflow} on Python {python}: {row.result}", file=sys.stderr, flush=True)
     print("| Airflow | Python | common.compat | pyarrow | result |\n|---|---|---|---|---|")
@@ -94,6 +100,22 @@ def _run(airflow: str, python: str) -> Row:
         return Row(airflow, python, f"failed: {problem}")
     with tempfile.TemporaryDirectory(prefix="lance-matrix-") as home:
         return _try(airflow, python, place / "bin" / "python", Path(home))
+
+
+def _had_pages(rows: list[Row], airflow: str) -> bool:
+    return any(row.airflow == airflow and "the pages" in row.result for row in rows)
+
+
+def _pages(airflow: str, python: str, result: str) -> str:
+    """The result with that of the browser tests added; the browser and the tests are this environment's own."""
+    release = airflow.rpartition(".")[0]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "tests/ui/pages/test_releases.py", "-k", release]
+    env = {**os.environ, "LANCE_RELEASE_PYTHON": str(ENVIRONMENTS / f"{airflow}-py{python}" / "bin" / "python")}
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=3600)
+    if done.returncode or " passed" not in done.stdout:
+        (ENVIRONMENTS / f"{airflow}-py{python}-pages.log").write_text(done.stdout + done.stderr)
+        return f"{'failed' if done.returncode else result + '; not run'}: the pages: {_last(done.stdout)}"
+    return f"{result}, the pages"
 
 
 def _find(python: str) -> str | None:

@@ -61,6 +61,12 @@ def make_lake(base: Path) -> None:
     make_many_fragments(base / "big.lance", MANY_FRAGMENTS)
 
 
+def make_small_lake(base: Path) -> None:
+    """Write the few tables that show that the pages work at all."""
+    lance_core.write_dataset(rows(0, 1000), str(base / "shop" / "orders.lance"))
+    lance_core.write_dataset(products(0, 30), str(base / "shop" / "products.lance"))
+
+
 def make_sick(uri: Path) -> None:
     """Small fragments, deleted rows, an index that lags behind, work that waits, work that died."""
     for number in range(50):

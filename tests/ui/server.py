@@ -16,12 +16,14 @@ import textwrap
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from tests.ui.lake import SECRET, make_lake
+from tests.ui.lake import SECRET, make_lake, make_small_lake
 
 PLUGIN = "airflow_lance.ui.plugin:LancePlugin"
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,12 +63,13 @@ class Answer:
 
 @dataclass
 class Server:
-    """The running server. `url` ends without a slash; `tables` are ids by name."""
+    """The running server. `url` ends without a slash; `tables` are ids by name; `interpreter` is that of its Airflow."""
 
     url: str
     home: Path
     lake: Path
     environment: dict[str, str]
+    interpreter: str = sys.executable
     tables: dict[str, str] = field(default_factory=dict)
     _tokens: dict[str, str] = field(default_factory=dict)
 
@@ -109,24 +112,16 @@ class Server:
 
     def airflow(self, *arguments: str) -> str:
         """The output of an Airflow command in the server's environment."""
-        return _run([sys.executable, "-m", "airflow", *arguments], self.environment)
+        return _run([self.interpreter, "-m", "airflow", *arguments], self.environment)
 
     def python(self, code: str) -> str:
         """The output of a program in the server's environment."""
-        return _run([sys.executable, "-c", code], self.environment)
+        return _run([self.interpreter, "-c", code], self.environment)
 
 
 def prepare(folder: Path) -> Server:
     """Write tables, DAGs, users and the metadata database. Nothing runs yet."""
-    home, lake = folder / "home", folder / "lake"
-    for place in (home / "dags", lake):
-        place.mkdir(parents=True)
-    make_lake(lake)
-    policy = home / "lance_policy.yaml"
-    policy.write_text(POLICY.format(base=lake))
-    (home / "dags" / "lance_dags.py").write_text(DAGS.format(policy=str(policy)))
-    (home / "passwords.json").write_text(json.dumps({name: name for name in USERS}))
-    server = Server(f"http://127.0.0.1:{_free_port()}", home, lake, _environment(home, lake, policy))
+    server = _write(folder, make_lake)
     code = """
         from airflow.utils.db import initdb
         from airflow.dag_processing.bundles.manager import DagBundlesManager
@@ -145,10 +140,35 @@ def prepare(folder: Path) -> Server:
     return server
 
 
+def prepare_release(folder: Path, *, interpreter: str, prefix: str = "") -> Server:
+    """The same for the Airflow of another interpreter, below a prefix of the address, with few tables.
+
+    Only commands are used: the modules that `prepare` imports differ between releases.
+    """
+    server = _write(folder, make_small_lake, prefix=prefix, interpreter=interpreter)
+    for command in (("db", "migrate"), ("dags", "reserialize"), ("dags", "test", "shop", "2024-01-01")):
+        server.airflow(*command)
+    return server
+
+
+def _write(folder: Path, make: Callable[[Path], None], *, prefix: str = "", interpreter: str = sys.executable) -> Server:
+    home, lake = folder / "home", folder / "lake"
+    for place in (home / "dags", lake):
+        place.mkdir(parents=True)
+    make(lake)
+    policy = home / "lance_policy.yaml"
+    policy.write_text(POLICY.format(base=lake))
+    (home / "dags" / "lance_dags.py").write_text(DAGS.format(policy=str(policy)))
+    (home / "passwords.json").write_text(json.dumps({name: name for name in USERS}))
+    url = f"http://127.0.0.1:{_free_port()}{prefix}"
+    environment = {**_environment(home, lake, policy), "AIRFLOW__API__BASE_URL": url}
+    return Server(url, home, lake, environment, interpreter)
+
+
 def start(server: Server) -> subprocess.Popen[bytes]:
     """Start the API server and wait until it answers."""
-    port = server.url.rpartition(":")[2]
-    command = [sys.executable, "-m", "airflow", "api-server", "--host", "127.0.0.1", "--port", port, "--workers", "1"]
+    port = str(urlsplit(server.url).port)
+    command = [server.interpreter, "-m", "airflow", "api-server", "--host", "127.0.0.1", "--port", port, "--workers", "1"]
     with (server.home / "server.log").open("wb") as log:
         process = subprocess.Popen(command, env=server.environment, stdout=log, stderr=log, start_new_session=True)
     limit = time.monotonic() + START_SECONDS
