@@ -27,7 +27,7 @@ def doctor(table: Table, output: Output, deep: bool) -> None:
     if output.as_json:
         output.record({"uri": table.uri, "healthy": not found, "findings": [item.to_dict() for item in found]})
     elif not found:
-        output.message(f"{table.uri} is healthy" + ("" if deep else "; --deep also reads every file"))
+        output.message(f"{table.uri} is healthy" + ("" if deep else ": all files are there; --deep also reads them"))
     for item in () if output.as_json else found:
         click.echo(f"{item.severity}: {item.title} ({item.size:g} {item.unit}) [{item.code}]")
         click.echo(f"    {item.cost}")
@@ -64,7 +64,8 @@ def report(table: Table, output: Output, target: str, deep: bool, policy_file: s
     policy = None if policy_file is None else load_policy(policy_file)
     found = table_report(table.uri, policy=policy, storage_options=table.options, deep=deep)
     Path(target).write_text(report_html(found), encoding="utf-8")
-    output.message(f"{target}: health {found.health}, {len(found.findings)} findings", file=target, health=found.health)
+    health = "not checked" if found.health is None else found.health
+    output.message(f"{target}: health {health}, {len(found.findings)} findings", file=target, health=found.health)
 
 
 COMMANDS = (doctor, report)

@@ -5,8 +5,9 @@
     diagnose("/t.lance")
     -> [Finding(code="small-fragments", severity="warning", size=1310, unit="fragments", cost="...", cure="lance ...")]
 
-A finding is a measurement above a bound that a healthy table keeps. `deep` also reads every data file and lists all files,
-which finds damage and stranded bytes.
+A finding is a measurement above a bound that a healthy table keeps. The files of the newest version are compared with what
+the store lists, with at most `presence.MAX_REQUESTS` requests; a table that needs more has the note `files-not-checked`.
+`deep` also reads every data file and lists all files, which finds damage and stranded bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lance_core.maintenance.doctor_checks import CHECKS, DEEP_CHECKS
 from lance_core.maintenance.findings import Finding, Patient
 from lance_core.maintenance.observe import observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
+from lance_core.maintenance.presence import MAX_REQUESTS
 
 RECENT_VERSIONS = 50
 
@@ -43,7 +45,9 @@ def diagnose(
     patient = Patient(
         uri=uri,
         snapshot=snapshot,
-        observation=observe_snapshot(ManagedTable(uri=uri), snapshot, levels, now=moment),
+        observation=observe_snapshot(
+            ManagedTable(uri=uri), snapshot, levels, now=moment, file_requests=0 if deep else MAX_REQUESTS
+        ),
         versions=list_versions(store),
         staged=list_staged(store),
         log=read_log(store, limit=RECENT_VERSIONS),

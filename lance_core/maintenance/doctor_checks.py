@@ -263,6 +263,29 @@ def _named(party: tuple[str, str, str]) -> dict[str, object] | None:
     return {"dag_id": party[1], "task_id": party[2], "run_id": None, "map_index": -1} if party[1] else None
 
 
+def absent_files(patient: Patient) -> Iterator[Finding]:
+    """Files of the newest version that are not there or not as long as they were; that they were not compared at all."""
+    seen = patient.observation.files
+    if seen is None:
+        return
+    if seen.unchecked:
+        yield Finding(
+            code="files-not-checked", severity="note", title="The files were not compared with the manifest",
+            size=seen.num_files, unit="files",
+            cost=f"Whether all of them are there is not known: {seen.unchecked}.",
+            cure=f"lance doctor {patient.uri} --deep",
+        )  # fmt: skip
+    if seen.is_damaged:
+        paths = [*seen.missing, *seen.wrong_size]
+        yield Finding(
+            code="missing-files", severity="error", title="Files of the newest version are missing or damaged",
+            size=seen.num_missing + seen.num_wrong_size, unit="files",
+            cost=f"Reads of these rows fail; the first file is {paths[0]}.",
+            cure=f"lance restore {patient.uri} VERSION (an older version that passes `lance validate --deep`)",
+            details={"missing": list(seen.missing), "wrong_size": list(seen.wrong_size)},
+        )  # fmt: skip
+
+
 def damage(patient: Patient) -> Iterator[Finding]:
     """Files that are missing, or that contradict their metadata or the manifest; indices that do not match."""
     messages: list[str] = []
@@ -309,5 +332,6 @@ CHECKS: tuple[Check, ...] = (
     old_layout,
     large_manifest,
     conflicts,
+    absent_files,
 )
 DEEP_CHECKS: tuple[Check, ...] = (damage, stranded_files, void_ledger_records)

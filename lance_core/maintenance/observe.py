@@ -28,6 +28,7 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
+from lance_core.maintenance.presence import Presence, check_presence
 from lance_core.table.coverage import SYSTEM_INDICES
 
 GB = 10**9
@@ -64,6 +65,7 @@ class Observation:
     `fragments_in` and so on are what a tiered compaction would take on: fragments in and out, rows and bytes. `spread`
     is what a merge of column files would take on, `spread_apart` the part of it that the compaction leaves.
     `unindexed_rows` and `index_segments` are by index name, and so is `index_merges`: how many segments fill a tier.
+    `files` compares the files of the version with listings, None where nobody asked for it.
     `commits_by_hour` counts those of the last 24 hours, the oldest hour first. `dead_bytes` are in data files that the
     newest version does not refer to, None where the levels do not ask for them. `written_at` is the time of the newest
     commit, `observed_at` that of this look, both in seconds since the epoch.
@@ -97,6 +99,7 @@ class Observation:
     num_staged: int = 0
     num_dead_attempts: int = 0
     commits_by_hour: tuple[int, ...] = ()
+    files: Presence | None = None
 
     @property
     def num_small_fragments(self) -> int:
@@ -129,12 +132,17 @@ def observe(
     *,
     storage_options: Mapping[str, str] | None = None,
     now: float | None = None,
+    file_requests: int = 0,
 ) -> Observation:
-    """Return what a table looks like. A store that cannot be reached and a damaged table are observations, too."""
+    """Return what a table looks like. A store that cannot be reached and a damaged table are observations, too.
+
+    With `file_requests` above 0 its files are compared with listings, too, with at most so many requests more.
+    """
     moment = time.time() if now is None else now
     try:
         store = resolve_store(table.uri, storage_options)
-        return observe_snapshot(table, snapshot_of(store, storage_options=storage_options), levels, now=moment)
+        snapshot = snapshot_of(store, storage_options=storage_options)
+        return observe_snapshot(table, snapshot, levels, now=moment, file_requests=file_requests)
     except (LanceError, OSError) as error:
         return Observation(
             uri=table.uri, conn_id=table.conn_id, observed_at=moment, error=f"{type(error).__name__}: {error}"
@@ -142,7 +150,12 @@ def observe(
 
 
 def observe_snapshot(
-    table: ManagedTable, snapshot: Snapshot, levels: ServiceLevels | None = None, *, now: float | None = None
+    table: ManagedTable,
+    snapshot: Snapshot,
+    levels: ServiceLevels | None = None,
+    *,
+    now: float | None = None,
+    file_requests: int = 0,
 ) -> Observation:
     """`observe` a table whose newest version is open already. Raises StoreError."""
     levels = levels or ServiceLevels()
@@ -190,6 +203,7 @@ def observe_snapshot(
         num_staged=sum(entry.state != "expired" for entry in waiting),
         num_dead_attempts=sum(entry.state == "expired" for entry in waiting),
         commits_by_hour=_by_hour([entry.modified for entry in versions], moment),
+        files=check_presence(snapshot, max_requests=file_requests) if file_requests else None,
     )
 
 

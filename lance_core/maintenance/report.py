@@ -50,8 +50,11 @@ class TableReport:
     upkeep: Sequence[Evidence] = ()
 
     @property
-    def health(self) -> int:
-        """A score of 100, less what each finding takes: an error 40, a warning 15, a note 3."""
+    def health(self) -> int | None:
+        """A score of 100, less what each finding takes: an error 40, a warning 15, a note 3. None if the files of the table
+        were not compared with the manifest."""
+        if any(item.code == "files-not-checked" for item in self.findings):
+            return None
         costs = {"error": 40, "warning": 15, "note": 3}
         return max(0, 100 - sum(costs[item.severity] for item in self.findings))
 

@@ -34,9 +34,8 @@ _COLOURS = {"Append": "var(--blue)", "Rewrite": "var(--good)", "Delete": "var(--
 def report_html(report: TableReport) -> str:
     """Return the page."""
     seen = report.observation
-    colour = "good" if report.health >= 80 else "warn" if report.health >= 50 else "bad"
     figures = [
-        ("Health", f'<span style="color:var(--{colour})">{report.health}</span>', f"{len(report.findings)} findings"),
+        ("Health", _health(report), f"{len(report.findings)} findings"),
         ("Rows", f"{seen.num_rows:,}", f"{seen.deleted_share:.1%} of all rows deleted"),
         ("Size", size_text(seen.num_bytes), "data files of this version"),
         ("Fragments", f"{seen.num_fragments:,}", f"{seen.fragments_per_gb:,.1f} for each GB"),
@@ -111,6 +110,14 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Any]], numbers: frozens
     lines = ("".join(f"<td{mark(at)}>{escape(str(value))}</td>" for at, value in enumerate(row)) for row in kept)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _health(report: TableReport) -> str:
+    if report.health is None:
+        return "not checked"
+    is_bad = report.health < 50 or any(item.severity == "error" for item in report.findings)
+    colour = "bad" if is_bad else "good" if report.health >= 80 else "warn"
+    return f'<span style="color:var(--{colour})">{report.health}</span>'
 
 
 def _findings(report: TableReport) -> str:

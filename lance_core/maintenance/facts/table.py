@@ -47,12 +47,18 @@ MAX_STAGED = 500
 
 
 def observed_page(
-    table: ManagedTable, levels: ServiceLevels, *, storage_options: Mapping[str, str] | None = None, now: float | None = None
+    table: ManagedTable,
+    levels: ServiceLevels,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    now: float | None = None,
+    file_requests: int = 0,
 ) -> tuple[Observation, Json]:
-    """Return a table's observation and its page. Raises NotFoundError, StoreError, FormatError."""
+    """Return a table's observation and its page; `file_requests` as for `observe`. Raises NotFoundError, StoreError,
+    FormatError."""
     store = resolve_store(table.uri, storage_options)
     snapshot = snapshot_of(store, storage_options=storage_options)
-    seen = observe_snapshot(table, snapshot, levels, now=now)
+    seen = observe_snapshot(table, snapshot, levels, now=now, file_requests=file_requests)
     return seen, table_page(store, snapshot, seen)
 
 
