@@ -44,10 +44,12 @@ async def table(number: str, pages: PagesDep, user: UserDep, refresh: bool = Fal
     def load() -> Json:
         from lance_core.maintenance.facts.table import observed_page
         from lance_core.maintenance.policy import ManagedTable
+        from lance_core.maintenance.presence import MAX_REQUESTS
 
         policy = pages.policy()
         managed = ManagedTable(uri=ref.uri, conn_id=ref.conn_id)
-        seen, page = observed_page(managed, pages.levels(policy, ref), storage_options=source.options, now=pages.clock())
+        options, levels = source.options, pages.levels(policy, ref)
+        seen, page = observed_page(managed, levels, storage_options=options, now=pages.clock(), file_requests=MAX_REQUESTS)
         return {"table": table_row(Looked(ref, seen), policy), **page, "actions": list(ACTIONS)}
 
     entry = await pages.fact("page", ref, load, refresh=refresh)

@@ -256,9 +256,11 @@ class Pages:
         def load() -> Observation:
             from lance_core.maintenance.observe import observe
             from lance_core.maintenance.policy import ManagedTable
+            from lance_core.maintenance.presence import MAX_REQUESTS
 
             table = ManagedTable(uri=ref.uri, conn_id=ref.conn_id)
-            return observe(table, self.levels(policy, ref), storage_options=source.options, now=self.clock())
+            options, levels = source.options, self.levels(policy, ref)
+            return observe(table, levels, storage_options=options, now=self.clock(), file_requests=MAX_REQUESTS)
 
         return load
 

@@ -86,6 +86,7 @@ def table_row(item: Looked, policy: Policy | None) -> Json:
         **row,
         "health": {
             "score": health.score,
+            "unchecked": health.unchecked or None,
             "parts": [
                 {"code": part.code, "label": part.label, "points": part.points, "value": part.value, "unit": part.unit}
                 for part in health.parts
@@ -122,10 +123,12 @@ def _summary(rows: Sequence[Mapping[str, object]]) -> Json:
 
     scores = [health["score"] for row in rows if isinstance(health := row["health"], Mapping)]
     errors = sum(row["state"] == "error" for row in rows)
+    unchecked = sum(isinstance(health := row["health"], Mapping) and bool(health["unchecked"]) for row in rows)
     return {
         "tables": len(rows),
         "attention": sum(score < _ATTENTION_BELOW for score in scores) + errors,
         "errors": errors,
+        "unchecked": unchecked,
         "num_bytes": total("num_bytes"),
         "num_rows": total("num_rows"),
         "dead_bytes": total("dead_bytes") if any(row["dead_bytes"] is not None for row in rows) else None,

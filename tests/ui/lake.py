@@ -18,6 +18,7 @@ from lance_core.commit.registry.claims import make_claim, write_claim
 from lance_core.commit.registry.fences import fence_for_publishing
 from lance_core.commit.staging.staged import begin_attempt
 from lance_core.io.resolve import resolve_store
+from lance_core.maintenance.presence import MAX_REQUESTS, OBJECTS_PER_REQUEST
 from tests.protocol.protocol_support import append, rows_at
 
 HOSTILE = "<img src=x onerror=alert(document.domain)>.lance"
@@ -52,6 +53,8 @@ def make_lake(base: Path) -> None:
     make_sick(base / "shop" / "clicks.lance")
     make_doubtful(base / "shop" / "doubtful.lance")
     make_wide(base / "shop" / "features.lance")
+    make_broken(base / "shop" / "broken.lance")
+    make_crowded(base / "shop" / "crowded.lance")
     searchable = lance_core.write_dataset(products(0, 300), str(base / "shop" / "products.lance"))
     searchable.create_scalar_index("review", "INVERTED")
     searchable.add_columns({"cheap": "id < 10"})
@@ -78,6 +81,19 @@ def make_sick(uri: Path) -> None:
     asked = {"dag_id": "shop", "run_id": "manual__1", "task_id": "load", "map_index": 3, "try_number": 1, "host": "worker-1"}
     begin(store, "waiting", asked, lease_seconds=3600.0)
     begin(store, "died", {**asked, "map_index": 4}, lease_seconds=0.0)
+
+
+def make_broken(uri: Path) -> None:
+    """One of its data files is gone."""
+    lance_core.write_dataset(rows(0, 500), str(uri), max_rows_per_file=100)
+    next((uri / "data").glob("*.lance")).unlink()
+
+
+def make_crowded(uri: Path) -> None:
+    """Beside its files are so many others that a page does not list all of them."""
+    lance_core.write_dataset(rows(0, 50), str(uri), max_rows_per_file=10)
+    for number in range(MAX_REQUESTS * OBJECTS_PER_REQUEST):
+        (uri / "data" / f"left-{number:06}.lance").touch()
 
 
 def make_wide(uri: Path) -> None:

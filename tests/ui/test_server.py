@@ -14,7 +14,8 @@ from tests.ui.server import Server
 pytestmark = pytest.mark.airflow
 
 MANY = "big.lance"
-OTHERS = ("shop/doubtful.lance", "shop/features.lance")
+BROKEN, CROWDED = "shop/broken.lance", "shop/crowded.lance"
+OTHERS = ("shop/doubtful.lance", "shop/features.lance", BROKEN, CROWDED)
 ORDERS, CLICKS, PRODUCTS = "shop/orders.lance", "shop/clicks.lance", "shop/products.lance"
 
 
@@ -65,16 +66,29 @@ for route in create_app().routes:
 
 def test_the_list_has_every_table_worst_first_and_says_what_is_wrong_with_a_source(server: Server) -> None:
     listed = server.get("api/tables", "viewer").json()
-    assert listed["tables"][0]["name"] == CLICKS
+    assert [row["name"] for row in listed["tables"][:2]] == [BROKEN, CLICKS]
     assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, *OTHERS, HOSTILE, MANY}
     sources = {source["conn_id"]: source for source in listed["sources"]}
-    assert sources["lake"]["tables"] == 7
+    assert sources["lake"]["tables"] == 9
     assert sources["far"]["error"]["code"] in ("unreachable", "timeout")
     clicks = next(row for row in listed["tables"] if row["name"] == CLICKS)
     assert clicks["num_rows"] + clicks["num_deleted_rows"] == 1000
     assert {part["code"] for part in clicks["health"]["parts"]} >= {"fragments", "deleted-rows", "unindexed-rows"}
     assert (len(clicks["writes"]), sum(clicks["writes"])) == (24, clicks["num_versions"])
     assert clicks["next"] is not None
+
+
+def test_health_is_about_files_or_says_that_they_were_not_checked(server: Server) -> None:
+    listed = server.get("api/tables", "viewer").json()
+    found = {row["name"]: row["health"] for row in listed["tables"]}
+    assert (found[BROKEN]["score"], found[BROKEN]["parts"][0]["code"]) == (0, "damaged-files")
+    assert "more than 10 requests" in found[CROWDED]["unchecked"]
+    assert [name for name, health in found.items() if health["unchecked"]] == [CROWDED]
+    assert listed["summary"]["unchecked"] == 1
+    page = server.get(f"api/tables/{server.tables[BROKEN]}", "viewer").json()
+    assert page["table"]["health"]["score"] == 0
+    findings = server.get(f"api/tables/{server.tables[BROKEN]}/doctor", "viewer").json()["findings"]
+    assert (findings[0]["code"], findings[0]["severity"]) == ("missing-files", "error")
 
 
 def test_the_table_page(server: Server) -> None:

@@ -21,6 +21,23 @@ def test_the_list_shows_every_table_and_the_store_that_does_not_answer(visit: Vi
     assert page.complaints() == []
 
 
+def test_health_is_never_green_without_a_look_at_the_files(visit: Visit, server: Server) -> None:
+    page = visit()
+    page.wait(lambda: len(page.all(ROWS)) == len(server.tables), "all tables")
+    page.read("1 not checked", ".figures, .strip")
+    assert "all are well" not in page.text()
+    page.read("shop/broken", f"{ROWS}:first-child")
+    page.read("missing or damaged files", f"{ROWS}:first-child .health-cell")
+    crowded = f"{ROWS}:has(a[href$='{server.tables['shop/crowded.lance']}'])"
+    page.read("layout", f"{crowded} .health")
+    assert not page.all(f"{crowded} .health .good, {crowded} .health .fill-good")
+    page.open(f"lance/#/table/{server.tables['shop/crowded.lance']}")
+    page.read("not checked", "#why")
+    page.read("layout", ".head .health")
+    page.open(f"lance/#/table/{server.tables['shop/broken.lance']}/doctor")
+    page.read("Files of the newest version are missing", ".findings")
+
+
 def test_filter_and_sort(visit: Visit) -> None:
     page = visit()
     page.see(ROWS)

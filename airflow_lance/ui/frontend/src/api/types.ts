@@ -59,6 +59,13 @@ export interface HealthPart {
   readonly unit: string;
 }
 
+/** `unchecked` says why the files were not compared with the manifest: then the score is about the layout only. */
+export interface HealthScore {
+  readonly score: number;
+  readonly parts: readonly HealthPart[];
+  readonly unchecked: string | null;
+}
+
 export interface TableRow {
   readonly id: string;
   readonly name: string;
@@ -66,7 +73,7 @@ export interface TableRow {
   readonly conn_id: string | null;
   readonly state: "ok" | "pending" | "error";
   readonly error: Trouble | null;
-  readonly health: { readonly score: number; readonly parts: readonly HealthPart[] } | null;
+  readonly health: HealthScore | null;
   readonly version: number | null;
   readonly num_versions: number | null;
   readonly num_rows: number | null;
@@ -102,6 +109,7 @@ export interface TablesAnswer extends Made {
     readonly tables: number;
     readonly attention: number;
     readonly errors: number;
+    readonly unchecked: number;
     readonly num_bytes: number;
     readonly num_rows: number;
     readonly dead_bytes: number | null;

@@ -27,7 +27,7 @@ export function OverviewTab(props: TabProps) {
           </div>
           <VersionList {...props} versions={versions.list.slice(0, 6)} />
         </Section>
-        <Section id="why" title={`Why ${table.health?.score ?? "–"}`} note="points that each part takes away" end={more("doctor", "Ask the doctor")} width="third">
+        <Section id="why" title={table.health?.unchecked ? `Why layout ${table.health.score}` : `Why ${table.health?.score ?? "–"}`} note="points that each part takes away" end={more("doctor", "Ask the doctor")} width="third">
           <HealthParts health={table.health} />
           {table.next ? (
             <p className="next-step">

@@ -6,7 +6,7 @@ import { wordsOf } from "../../actions/words";
 import type { FieldSpec } from "../../actions/use-action";
 import { ago, exact } from "../../lib/format";
 import { useRefusal } from "../../me";
-import { partText } from "./health-parts";
+import { healthText } from "./health-parts";
 import type { TabProps } from "./table-page";
 
 const BUTTONS = ["compact", "optimize_indices", "cleanup", "gc"] as const;
@@ -44,8 +44,8 @@ export function TableHead({ answer, ask, reload }: TabProps) {
       </div>
       <div className="actions">
         {table.health ? (
-          <span title={table.health.parts.map(partText).join("\n")}>
-            <Health score={table.health.score} large />
+          <span title={healthText(table.health)}>
+            <Health health={table.health} large />
           </span>
         ) : null}
         {BUTTONS.map((action) => (

@@ -7,7 +7,7 @@ import type { Column } from "../../ui/data-table";
 import { Health } from "../../ui/health";
 import { PageLink } from "../../ui/links";
 import { Sparkline } from "../../ui/sparkline";
-import { partText } from "../table/health-parts";
+import { healthText } from "../table/health-parts";
 
 /** The columns of the list. `now` is the time of the server's facts. */
 export function tableColumns(now: number): readonly Column<TableRow>[] {
@@ -57,8 +57,8 @@ function health(row: TableRow) {
   if (row.health === null) return <span className="small faint">looking …</span>;
   const worst = [...row.health.parts].sort((left, right) => left.points - right.points)[0];
   return (
-    <span className="health-cell" title={row.health.parts.map(partText).join("\n") || "nothing is wrong"}>
-      <Health score={row.health.score} />
+    <span className="health-cell" title={healthText(row.health)}>
+      <Health health={row.health} />
       {worst && row.health.score < 80 ? <span className="small soft">{worst.label}</span> : null}
     </span>
   );

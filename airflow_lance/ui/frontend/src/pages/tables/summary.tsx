@@ -2,10 +2,10 @@ import type { Budget, TablesAnswer } from "../../api/types";
 import { bytes, count, gbHours, percent, plural } from "../../lib/format";
 import { Figures, type Figure } from "../../ui/figures";
 
-export function Summary({ summary }: { summary: TablesAnswer["summary"] }) {
+export function Summary({ summary, pending }: { summary: TablesAnswer["summary"]; pending: number }) {
   const { service_levels: levels, rewrite_factor: factor } = summary;
   const items: Figure[] = [
-    { name: "Tables", value: count(summary.tables), note: attention(summary) },
+    { name: "Tables", value: count(summary.tables), note: attention(summary, pending) },
     { name: "Data", value: bytes(summary.num_bytes), note: `${count(summary.num_rows)} rows` },
   ];
   if (levels) items.push({ name: `Service levels kept, ${levels.days} d`, value: percent(levels.kept), note: "looks that left nothing due" });
@@ -15,10 +15,13 @@ export function Summary({ summary }: { summary: TablesAnswer["summary"] }) {
   return <Figures items={items} />;
 }
 
-function attention(summary: TablesAnswer["summary"]) {
+function attention(summary: TablesAnswer["summary"], pending: number) {
   const parts = [];
   if (summary.errors) parts.push(<span key="e" className="bad">{plural(summary.errors, "error")}</span>);
   if (summary.attention) parts.push(<span key="a" className="warn">{summary.attention} need attention</span>);
+  if (summary.unchecked) parts.push(<span key="u" className="soft">{summary.unchecked} not checked</span>);
+  if (pending) parts.push(<span key="p" className="soft">{pending} not looked at yet</span>);
+  if (summary.tables === 0) return <span className="soft">none found</span>;
   return parts.length ? <span className="flow tight">{parts}</span> : <span className="good">all are well</span>;
 }
 

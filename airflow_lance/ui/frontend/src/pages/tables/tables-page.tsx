@@ -59,7 +59,7 @@ function Loaded({ answer, route, refresh, loading }: LoadedProps) {
           </Button>
         </div>
       </div>
-      <Summary summary={answer.summary} />
+      <Summary summary={answer.summary} pending={answer.pending} />
       {answer.sources.filter((source) => source.error).map((source) => <BrokenSource key={`${source.conn_id}${source.base_uri}`} source={source} />)}
       <div className="toolbar">
         <input
