@@ -65,7 +65,7 @@ class Observation:
     `fragments_in` and so on are what a tiered compaction would take on: fragments in and out, rows and bytes. `spread`
     is what a merge of column files would take on, `spread_apart` the part of it that the compaction leaves.
     `unindexed_rows` and `index_segments` are by index name, and so is `index_merges`: how many segments fill a tier.
-    `files` compares the files of the version with listings, None where nobody asked for it.
+    `files` compares the files of the version with listings, None where nobody requested it.
     `commits_by_hour` counts those of the last 24 hours, the oldest hour first. `dead_bytes` are in data files that the
     newest version does not refer to, None where the levels do not ask for them. `written_at` is the time of the newest
     commit, `observed_at` that of this look, both in seconds since the epoch.

@@ -25,7 +25,7 @@ OBJECTS_PER_REQUEST = 1000
 MAX_REQUESTS = 10
 """What the pages and the quick doctor spend on a table: up to 10,000 objects."""
 ASKED_SINGLY = 3
-"""So many files of a folder are asked for one by one: a listing has to go through old files, too."""
+"""So many files of a folder are requested one by one: a listing has to go through old files, too."""
 MAX_NAMED = 50
 
 
