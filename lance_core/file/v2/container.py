@@ -44,6 +44,15 @@ class ContainerWriter:
             self._write(data)
         return ByteRange(start, self.position)
 
+    def extend_buffer(self, last: ByteRange, data: Buffer) -> ByteRange:
+        """Go on writing a buffer that nothing was written behind (`ends_with`); says where the whole of it is."""
+        self._write(data)
+        return ByteRange(last.start, self.position)
+
+    def ends_with(self, last: ByteRange) -> bool:
+        """Whether the next byte of the file would stand right behind this buffer."""
+        return last.end == self.position
+
     def add_buffers(self, data: memoryview, starts: Ints, sizes: Ints) -> Addresses:
         """Write `data[starts[i] : starts[i] + sizes[i]]`, each aligned; says where each is, 0 for an empty one."""
         positions = np.zeros(len(sizes), np.uint64)

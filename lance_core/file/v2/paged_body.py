@@ -32,6 +32,7 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.store import Store, StoreWriter
 from lance_core.pages.encoded import EncodedPage
+from lance_core.pages.write.extend import extended_layout
 from lance_core.wire.file import FileDescriptor, encode_file_descriptor
 
 
@@ -221,6 +222,9 @@ class PagedBody:
         items = max(1, sum(page.num_rows for page in pages))
         done = 0
         for page in pages:
+            if self._extend_last(column, page):
+                done += page.num_rows
+                continue
             buffers = tuple(self._container.add_buffer(data) for data in page.buffers)
             # Pages of list items (2.0) and of fixed-size lists of structs count items, not rows.
             column.pages.append(
@@ -228,6 +232,18 @@ class PagedBody:
             )
             done += page.num_rows
         column.next_row += num_rows
+
+    def _extend_last(self, column: _Column, page: EncodedPage) -> bool:
+        """Make the rows part of the column's last page, where that is the end of the file and their bytes can follow it."""
+        if not column.pages:
+            return False
+        last = column.pages[-1]
+        layout = extended_layout(last, page)
+        if layout is None or not self._container.ends_with(last.buffers[0]):
+            return False
+        whole = self._container.extend_buffer(last.buffers[0], page.buffers[0])
+        column.pages[-1] = replace(last, layout=layout, buffers=(whole,), num_rows=last.num_rows + page.num_rows)
+        return True
 
 
 def encoder_for(schema: Schema, version: FileVersion) -> Encoder:
