@@ -18,6 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.errors import CorruptFileError
+
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 ARROW_JSON = "arrow.json"
@@ -43,9 +45,19 @@ def unwrap(field: pa.Field[Any]) -> tuple[pa.DataType, dict[str, bytes], str]:
 
 
 def resolve_extensions(schema: pa.Schema) -> pa.Schema:
-    """The schema with every extension this process has registered turned from metadata into its type."""
+    """The schema with every extension this process has registered turned from metadata into its type.
+
+    CorruptFileError when an extension does not accept the metadata, or the type, that its field has.
+    """
     # Arrow resolves extension names whenever a schema crosses a process; a round trip does exactly that.
-    return pa.ipc.read_schema(schema.serialize())
+    try:
+        return pa.ipc.read_schema(schema.serialize())
+    except Exception as error:  # the code of an extension raises what it likes
+        columns, why = ", ".join(schema.names[:3]), str(error)[:200]
+        raise CorruptFileError(
+            f"a column of {columns} names an extension type that refuses its metadata ({why})",
+            cure="The schema is damaged; check out another version of the table, or restore the file from a copy.",
+        ) from error
 
 
 class _ArrowSchema(ctypes.Structure):

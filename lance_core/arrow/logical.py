@@ -9,21 +9,42 @@ Only types without child fields live here; struct, list and map are built from t
     fixed_size_list:float:768           fixed_size_list<item: float>[768]
     fixed_size_list:fixed_size_list:float:2:3                          the innermost size comes first
     dict:string:int32:false             dictionary<values=string, indices=int32>
+
+The grammar; `simple` is a row of the table below, `number` has up to ten digits without a sign or leading zeros:
+
+    type      = simple | timestamp | decimal | binary | list | dict
+    timestamp = "timestamp:" ("s" | "ms" | "us" | "ns") [":" [zone | "-"]]      older writers leave "-", or ":-", out
+    zone      = a name that exists | ("+" | "-") hh [[":"] mm]                  kept as Arrow has them: +05:30
+    decimal   = "decimal:" ("128" | "256") ":" precision ":" scale
+    binary    = "fixed_size_binary:" number
+    list      = "fixed_size_list:" (type | "lance.bfloat16") ":" number         at most 16 inside each other
+    dict      = "dict:" simple without ":" ":" integer type ":" ["false" | "true"]    order is not kept; written as "false"
+
+A value of a fixed size has at most 256 MiB.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
 from lance_core.arrow.extension import BFLOAT16, EXTENSION_METADATA, EXTENSION_NAME
-from lance_core.errors import FormatError, InputError
+from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 
 STRUCT = "struct"
 MAP = "map"
 JSON = "json"
 LIST_TYPES = frozenset({"list", "large_list", "list.struct", "large_list.struct"})
+FIXED_SIZE_LIST_OF_STRUCT = "fixed_size_list:struct:"
+
+MAX_DIMENSIONS = 16
+"""Lists of a fixed size inside each other."""
+MAX_VALUE_SIZE = 1 << 28
+"""Bytes of one value of a fixed size. A batch has at least one row, so this is what a claimed size can ask for."""
 
 _SIMPLE: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -55,6 +76,17 @@ _SIMPLE: dict[str, pa.DataType] = {
     "duration:ns": pa.duration("ns"),
 }
 _NAMES: dict[pa.DataType, str] = {arrow_type: name for name, arrow_type in _SIMPLE.items()}
+_UNITS: dict[str, Literal["s", "ms", "us", "ns"]] = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+_DECIMALS: dict[str, tuple[Callable[[int, int], pa.DataType], int]] = {
+    "128": (pa.decimal128, 38),
+    "256": (pa.decimal256, 76),
+}
+_ORDERED = frozenset({"false", "true", ""})
+_NUMBER = re.compile("0|[1-9][0-9]{0,9}")
+_DECIMAL = re.compile("([1-9][0-9]{0,3}):(0|[1-9][0-9]{0,2}):(0|-?[1-9][0-9]{0,2})")
+_ZONE = re.compile("[A-Za-z0-9_+:/-]{1,64}")
+_OFFSET = re.compile("([+-](?:[01][0-9]|2[0-3])):?([0-5][0-9])?")
+_WELL_FORMED = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}(:[A-Za-z0-9_.+/-]{1,64}){0,16}")
 _NAMES_OF_VIEWS = {"string_view": "string", "binary_view": "binary"}
 """Views are stored, and read back, as what they view."""
 
@@ -69,6 +101,8 @@ def logical_of(arrow_type: pa.DataType, *, path: str) -> str:
         return simple
     types = pa.types
     if types.is_timestamp(arrow_type):
+        if arrow_type.tz and (not _ZONE.fullmatch(arrow_type.tz) or known_zone(arrow_type.tz) is None):
+            raise refused(arrow_type, path=path, why="there is no such time zone on this machine")
         return f"timestamp:{arrow_type.unit}:{arrow_type.tz or '-'}"
     if types.is_decimal128(arrow_type) or types.is_decimal256(arrow_type):
         return f"decimal:{arrow_type.bit_width}:{arrow_type.precision}:{arrow_type.scale}"
@@ -84,6 +118,23 @@ def logical_of(arrow_type: pa.DataType, *, path: str) -> str:
 def refused(arrow_type: pa.DataType, *, path: str, why: str = "the Lance format has no such type") -> InputError:
     """The error for an Arrow type that cannot be stored."""
     return InputError(f"column {path!r} has type {arrow_type}: {why}", cure="Cast the column before writing it.")
+
+
+def value_size(arrow_type: pa.DataType) -> int:
+    """The bytes of one value that its type alone promises: of texts, bytes and lists, their offset."""
+    types = pa.types
+    if types.is_fixed_size_list(arrow_type):
+        return int(arrow_type.list_size) * value_size(arrow_type.value_type)
+    if types.is_struct(arrow_type):
+        return 1 + sum(value_size(arrow_type.field(number).type) for number in range(arrow_type.num_fields))
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return value_size(arrow_type.storage_type)
+    if types.is_dictionary(arrow_type):
+        return value_size(arrow_type.index_type)
+    try:
+        return max(1, arrow_type.bit_width // 8)
+    except ValueError:  # of no fixed width
+        return 8
 
 
 def _logical_of_dictionary(arrow_type: pa.DictionaryType[Any, Any, Any], *, path: str) -> str:
@@ -123,62 +174,136 @@ def holds_extension_items(text: str) -> bool:
 def parse_logical(text: str, *, path: str = "") -> pa.DataType:
     """The Arrow type a logical type string stands for; types with child fields are not accepted.
 
-    Raises FormatError naming the column and the string when it cannot be parsed.
+    The string is of the grammar in the module's docstring, or it is refused before Arrow sees it: some types that it cannot
+    hold end the process inside of it. `logical_of(parse_logical(text))` is `text`, up to the spellings named there. Raises
+    CorruptFileError, naming the column and the string, for what the grammar does not have, and UnsupportedFeatureError for a
+    type that is well-formed and unknown, or too large.
     """
+    return _parse(text, _Place(path, text), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a string was found, for the message of an error."""
+
+    path: str
+    text: str
+
+    def malformed(self, why: str) -> CorruptFileError:
+        return CorruptFileError(
+            f"column {self.path!r}: malformed logical type {self._shown} ({why})",
+            cure="The schema is damaged; check out another version of the table, or restore the file from a copy.",
+        )
+
+    def unsupported(
+        self, why: str, *, cure: str = "Read the table with a release that knows it."
+    ) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(f"column {self.path!r}: logical type {self._shown}: {why}", cure=cure)
+
+    @property
+    def _shown(self) -> str:
+        return repr(self.text if len(self.text) <= 100 else f"{self.text[:100]}...")
+
+
+def _parse(text: str, place: _Place, depth: int) -> pa.DataType:
     simple = _SIMPLE.get(text)
     if simple is not None:
         return simple
     kind, _, rest = text.partition(":")
     parse = _PARSERS.get(kind)
-    if parse is None:
-        raise FormatError(f"column {path!r}: unknown logical type {text!r}")
-    try:
-        return parse(rest)
-    except (ValueError, KeyError, IndexError, pa.ArrowException) as error:
-        raise FormatError(f"column {path!r}: malformed logical type {text!r} ({error})") from error
+    if parse is not None:
+        return parse(rest, place, depth)
+    if _WELL_FORMED.fullmatch(text):
+        raise place.unsupported("this release does not know it")
+    raise place.malformed("it is not the name of a type")
 
 
-def _parse_timestamp(rest: str) -> pa.DataType:
+def _parse_timestamp(rest: str, place: _Place, depth: int) -> pa.DataType:
     # A zone may itself hold a colon ("+05:30"), so only the first one separates.
     unit, _, zone = rest.partition(":")
-    return cast("pa.DataType", pa.timestamp(cast("Any", unit), None if zone in ("", "-") else zone))
+    if unit not in _UNITS:
+        raise place.malformed(f"expected one of the units {', '.join(_UNITS)}")
+    if zone in ("", "-"):
+        return pa.timestamp(_UNITS[unit])
+    if not _ZONE.fullmatch(zone):
+        raise place.malformed("expected the name of a time zone")
+    known = known_zone(zone)
+    if known is None:
+        cure = "Update the package tzdata; the zone may be a new one."
+        raise place.unsupported("there is no such time zone on this machine", cure=cure)
+    return cast("pa.DataType", pa.timestamp(_UNITS[unit], known))
 
 
-def _parse_decimal(rest: str) -> pa.DataType:
-    width, precision, scale = rest.split(":")
-    make: Any = {"128": pa.decimal128, "256": pa.decimal256}[width]
-    made: pa.DataType = make(int(precision), int(scale))
+def known_zone(zone: str) -> str | None:
+    """The name by which Arrow knows a time zone: offsets get their colon ("+0530" is "+05:30"). None when nobody does."""
+    offset = _OFFSET.fullmatch(zone)
+    if offset is not None:
+        return f"{offset[1]}:{offset[2] or '00'}"
+    try:
+        pa.lib.string_to_tzinfo(zone)
+    except Exception:  # each library of time zones has errors of its own
+        return None
+    return zone
+
+
+def _parse_decimal(rest: str, place: _Place, depth: int) -> pa.DataType:
+    found = _DECIMAL.fullmatch(rest)
+    if found is None:
+        raise place.malformed("expected decimal:<width>:<precision>:<scale>")
+    if found[1] not in _DECIMALS:
+        raise place.unsupported("this release knows decimals of 128 and 256 bits")
+    (make, most), precision, scale = _DECIMALS[found[1]], int(found[2]), int(found[3])
+    if not 1 <= precision <= most or not -128 <= scale <= 127:
+        raise place.malformed(f"expected a precision of 1 to {most}, and a scale of -128 to 127")
+    return make(precision, scale)
+
+
+def _parse_fixed_size_binary(rest: str, place: _Place, depth: int) -> pa.DataType:
+    return pa.binary(_size(rest, place, least=0))
+
+
+def _parse_fixed_size_list(rest: str, place: _Place, depth: int) -> pa.DataType:
+    item, _, size = rest.rpartition(":")
+    dimension = _size(size, place, least=1)
+    if item == BFLOAT16:
+        metadata = {EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}
+        return pa.list_(pa.field("item", pa.binary(2), metadata=metadata), dimension)
+    if depth == MAX_DIMENSIONS:
+        raise place.unsupported(f"it is nested more than {MAX_DIMENSIONS} levels deep")
+    made = pa.list_(_parse(item, place, depth + 1), dimension)
+    if value_size(made) > MAX_VALUE_SIZE:
+        raise place.unsupported(f"a value has more than {MAX_VALUE_SIZE >> 20} MiB")
     return made
 
 
-def _parse_fixed_size_binary(rest: str) -> pa.DataType:
-    width = int(rest)
-    if width < 0:
-        raise ValueError("negative width")
-    return pa.binary(width)
+def parse_struct_dimension(text: str, *, path: str) -> int:
+    """The number of items that each value of a `fixed_size_list:struct:<number>` has."""
+    return _size(text.removeprefix(FIXED_SIZE_LIST_OF_STRUCT), _Place(path, text), least=1)
 
 
-def _parse_fixed_size_list(rest: str) -> pa.DataType:
-    item, _, size = rest.rpartition(":")
-    dimension = int(size)
-    if dimension <= 0:
-        raise ValueError(f"invalid list size {dimension}")
-    if item == BFLOAT16:
-        return pa.list_(
-            pa.field("item", pa.binary(2), metadata={EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}), dimension
-        )
-    return pa.list_(parse_logical(item), dimension)
+def _size(text: str, place: _Place, *, least: int) -> int:
+    if not _NUMBER.fullmatch(text) or int(text) < least:
+        raise place.malformed(f"expected a size of at least {least}")
+    if int(text) > MAX_VALUE_SIZE:
+        raise place.unsupported(f"a value has more than {MAX_VALUE_SIZE >> 20} MiB")
+    return int(text)
 
 
-def _parse_dictionary(rest: str) -> pa.DataType:
-    value, index, _ordered = rest.rsplit(":", 2)
-    index_type = _SIMPLE[index]
-    if not pa.types.is_integer(index_type):
-        raise ValueError(f"invalid index type {index}")
-    return cast("pa.DataType", pa.dictionary(index_type, cast("Any", parse_logical(value))))
+def _parse_dictionary(rest: str, place: _Place, depth: int) -> pa.DataType:
+    value, _, rest = rest.partition(":")
+    index, _, ordered = rest.partition(":")
+    index_type = _SIMPLE.get(index)
+    if index_type is None or not pa.types.is_integer(index_type) or ordered not in _ORDERED:
+        raise place.malformed("expected dict:<type of the values>:<integer type>:false")
+    value_type = _SIMPLE.get(value)
+    if value_type is None or value == "null":
+        raise place.unsupported("this release knows dictionaries of numbers, booleans, texts and bytes")
+    return cast("pa.DataType", pa.dictionary(index_type, cast("Any", value_type)))
 
 
-_PARSERS = {
+_Parser: TypeAlias = "Callable[[str, _Place, int], pa.DataType]"
+
+_PARSERS: dict[str, _Parser] = {
     "timestamp": _parse_timestamp,
     "decimal": _parse_decimal,
     "fixed_size_binary": _parse_fixed_size_binary,

@@ -19,11 +19,21 @@ from lance_core.arrow.extension import (
     EXTENSION_NAME,
     resolve_extensions,
 )
-from lance_core.arrow.logical import JSON, LIST_TYPES, MAP, STRUCT, holds_extension_items, parse_logical
-from lance_core.errors import FormatError
+from lance_core.arrow.logical import (
+    FIXED_SIZE_LIST_OF_STRUCT,
+    JSON,
+    LIST_TYPES,
+    MAP,
+    MAX_VALUE_SIZE,
+    STRUCT,
+    holds_extension_items,
+    parse_logical,
+    parse_struct_dimension,
+    value_size,
+)
+from lance_core.errors import FormatError, UnsupportedFeatureError
 from lance_core.format.schema import Field, Schema
 
-_FSL_OF_STRUCT = "fixed_size_list:struct:"
 _Convert: TypeAlias = "Callable[[Schema, Field], pa.Field[Any]]"
 
 
@@ -82,9 +92,8 @@ def _type_of(schema: Schema, field: Field, convert: _Convert) -> pa.DataType:
         return pa.large_list(item) if logical.startswith("large_") else pa.list_(item)
     if logical == MAP:
         return _map_type(schema, field, convert)
-    if logical.startswith(_FSL_OF_STRUCT):
-        item = convert(schema, _only_child(schema, field))
-        return pa.list_(item, _dimension(field))
+    if logical.startswith(FIXED_SIZE_LIST_OF_STRUCT):
+        return _list_of_structs(field, convert(schema, _only_child(schema, field)))
     return parse_logical(logical, path=field.name)
 
 
@@ -103,11 +112,14 @@ def _only_child(schema: Schema, field: Field) -> Field:
     return children[0]
 
 
-def _dimension(field: Field) -> int:
-    text = field.logical_type[len(_FSL_OF_STRUCT) :]
-    if not text.isdigit() or int(text) == 0:
-        raise FormatError(f"column {field.name!r}: malformed logical type {field.logical_type!r}")
-    return int(text)
+def _list_of_structs(field: Field, item: pa.Field[Any]) -> pa.DataType:
+    made = pa.list_(item, parse_struct_dimension(field.logical_type, path=field.name))
+    if value_size(made) > MAX_VALUE_SIZE:
+        raise UnsupportedFeatureError(
+            f"column {field.name!r}: a value of type {field.logical_type} has more than {MAX_VALUE_SIZE >> 20} MiB",
+            cure="Read the other columns of the table.",
+        )
+    return made
 
 
 def value_type_of(schema: Schema, item: Field) -> pa.DataType:

@@ -571,11 +571,8 @@ def _ended(*_: object) -> None:
     raise EndedError
 
 
-Case = Callable[[int, Path, Path, Watch], list[Escape]]
-
-
-def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, what: str, limit_memory: bool = True) -> int:
-    """Many cases in this process, under the budgets; what escaped is printed at once. The exit status."""
+def prepare(prefix: str) -> tuple[Path, Watch]:
+    """The timers of `guarded`, a folder for tables, and a watch."""
     signal.signal(signal.SIGALRM, _too_long)
     signal.signal(signal.SIGPROF, _too_long)
     signal.signal(signal.SIGTERM, _ended)  # its folder is in memory: remove it
@@ -583,8 +580,23 @@ def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, what: st
     logging.disable(logging.CRITICAL)
     # In memory where there is such a folder: every commit waits for the disk otherwise.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    place = Path(tempfile.mkdtemp(prefix="hostile-", dir=memory))
+    place = Path(tempfile.mkdtemp(prefix=prefix, dir=memory))
     watch = Watch()
+    return place, watch
+
+
+Case = Callable[[int, Path, Path, Watch], list[Escape]]
+
+
+def limit_to(size: int) -> None:
+    """Allow this process so many bytes more than it has."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + size, resource.RLIM_INFINITY))
+
+
+def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, what: str, limit_memory: bool = True) -> int:
+    """Many cases in this process, under the budgets; what escaped is printed at once. The exit status."""
+    place, watch = prepare("hostile-")
     escapes: list[Escape] = []
     try:
         make(place / "good")
@@ -592,8 +604,7 @@ def run_many(seeds: range, make: Callable[[Path], None], case: Case, *, what: st
             case(seed, place / "good", place / "warm", watch)
         watch.cases = set()
         if limit_memory:
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, resource.RLIM_INFINITY))
+            limit_to(MEMORY_BYTES)
         for seed in seeds:
             found = case(seed, place / "good", place / "work", watch)
             escapes += found

@@ -19,13 +19,11 @@ import pyarrow as pa
 
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.kinds import list_type, struct_type
-from lance_core.arrow.logical import LIST_TYPES, MAP, STRUCT
+from lance_core.arrow.logical import FIXED_SIZE_LIST_OF_STRUCT, LIST_TYPES, MAP, STRUCT
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import FormatError
 from lance_core.file.blob_descriptors import DESCRIPTOR, PAIR
 from lance_core.format.schema import Field, Schema
-
-_FSL_OF_STRUCT = "fixed_size_list:struct:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def build_tree(
     if logical in LIST_TYPES or logical == MAP:
         item = build_tree(schema, _only(field, children), columns, described=described, packs=packs)
         return ListNode(field, _list_of(arrow_type, item), item)
-    if logical.startswith(_FSL_OF_STRUCT):
+    if logical.startswith(FIXED_SIZE_LIST_OF_STRUCT):
         item = build_tree(schema, _only(field, children), columns, described=described, packs=packs)
         return ListNode(field, _list_of(arrow_type, item), item, list_type(arrow_type).list_size)
     return LeafNode(field, arrow_type, columns.get(field.id))

@@ -1,0 +1,116 @@
+"""Try many cases in child processes, where the end of a process is a finding like any other.
+
+::
+
+    findings = run_in_children(["tests/security/forged_types.py", "--child"], range(20_000), state=None)
+
+A child is given a range of cases, says `start <case>` before each and `escape <case> <text>` for what it finds. When it ends
+before its time (a signal, an abort inside a native library, no word for a minute), the case it was at is the finding, and
+the next child goes on behind it. `state` is a file that remembers how far a run has come.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+SILENT_SECONDS = 120.0
+"""A case that says nothing for so long hangs inside native code: Python code is ended by the child's own timers."""
+SHARE = 500
+"""Cases of one child."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A case and what became of it."""
+
+    case: int
+    what: str
+
+
+def run_in_children(command: list[str], cases: range, *, state: Path | None = None) -> list[Finding]:
+    """Every case of the range, in as many children as it takes; what escaped, in order."""
+    findings: list[Finding] = []
+    at = cases.start
+    if state is not None and state.exists():
+        at = max(at, int(state.read_text()))
+    while at < cases.stop:
+        last, ended, found = _child(command, at, min(at + SHARE, cases.stop))
+        findings += found
+        for finding in found:
+            print(f"case {finding.case}: {finding.what}", flush=True)
+        if last < at:
+            raise RuntimeError(f"a child did not come to its first case: {ended}")
+        if ended:
+            findings.append(Finding(last, ended))
+            print(f"case {last}: {ended}", flush=True)
+        at = last + 1
+        if state is not None:
+            state.write_text(str(at))
+    return findings
+
+
+def _child(command: list[str], start: int, stop: int) -> tuple[int, str, list[Finding]]:
+    """The last case that a child began, why it ended there ("" when it did all), and what it found."""
+    process = subprocess.Popen(
+        [sys.executable, *command, "--seed", str(start), "--count", str(stop - start)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+    )  # fmt: skip
+    assert process.stdout is not None and process.stderr is not None
+    errors: list[str] = []
+    reader = threading.Thread(target=lambda: errors.append(process.stderr.read()))  # type: ignore[union-attr]
+    reader.start()
+    last, found = start - 1, []
+    timer = _Silence(process)
+    for line in process.stdout:
+        timer.heard()
+        word, _, rest = line.partition(" ")
+        if word == "start":
+            last = int(rest)
+        elif word == "escape":
+            case, _, what = rest.partition(" ")
+            found.append(Finding(int(case), what.strip()))
+    timer.stop()
+    code = process.wait()
+    reader.join()
+    if code == 0:
+        return stop - 1, "", found
+    why = f"silent for {SILENT_SECONDS:.0f} s" if timer.fired else _cause(code)
+    tail = " / ".join(line.strip() for line in errors[0].splitlines() if line.strip())[-800:]
+    return last, f"{why}: {tail}", found
+
+
+def _cause(code: int) -> str:
+    return f"the process ended by {signal.Signals(-code).name}" if code < 0 else f"the process ended with status {code}"
+
+
+class _Silence:
+    """Ends a child that has not said anything for too long."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.fired = False
+        self._timer = self._new()
+
+    def _new(self) -> threading.Timer:
+        timer = threading.Timer(SILENT_SECONDS, self._fire)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _fire(self) -> None:
+        self.fired = True
+        self._process.kill()
+
+    def heard(self) -> None:
+        self._timer.cancel()
+        self._timer = self._new()
+
+    def stop(self) -> None:
+        self._timer.cancel()
