@@ -2,8 +2,8 @@
 
 ::
 
-    texts.append -> texts.commit          paragraphs of Python's language reference: id, topic, text
-    vectors.add -> vectors.commit         `embedding`, computed a fragment at a time; a retry computes only what is missing
+    texts.merge -> texts.commit           paragraphs of Python's language reference: id, topic, text; known ones stay
+    vectors.add -> vectors.commit         `embedding`, for the rows that have none: a second run computes what is new
     index.build -> index.commit           IVF_PQ on it
     search                                the paragraphs nearest to a question, as the task's result
 
@@ -21,8 +21,8 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
-from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.transaction import LanceTransaction
 
 TABLE = os.environ.get("TEXTS_TABLE", "/tmp/lance/texts.lance")
@@ -53,16 +53,24 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     with LanceTransaction(group_id="texts", uri=TABLE, pool=POOL) as texts:
-        LanceAppendOperator(
-            task_id="append",
+        LanceMergeOperator(
+            task_id="merge",
             uri=TABLE,
             execution="local",
+            on="id",
+            when_matched="keep",
             source={"callable": "hash_embedding:paragraphs"},
             max_rows_per_file=500,
         )
     with LanceTransaction(group_id="vectors", uri=TABLE, pool=POOL) as vectors:
         LanceAddColumnsOperator(
-            task_id="add", uri=TABLE, execution="local", function="hash_embedding:embed", reads=["text"], rows_per_task=500
+            task_id="add",
+            uri=TABLE,
+            execution="local",
+            function="hash_embedding:embed",
+            reads=["text"],
+            if_exists="fill",
+            rows_per_task=500,
         )
     with LanceTransaction(group_id="index", uri=TABLE, pool=POOL) as index:
         LanceBuildIndexOperator(

@@ -29,6 +29,9 @@ class LanceAddColumnsOperator(LanceStageOperator):
     :param source: rows to join, as for an append; keys must be unique. (templated)
     :param on: the table's key column for the join. (templated)
     :param source_on: the source's key column; None is `on`. (templated)
+    :param if_exists: what becomes of a column that the table has: "fail" is an error; "skip" leaves it as it is, and the
+        task does nothing when all are there; "fill" computes the rows in which it is null, such as those appended since.
+        The log says how many rows were computed; a row for which the function answers null is computed again by each run.
     :param rows_per_task: a task takes fragments of about so many rows. (templated)
     :param batch_size: rows of one batch. (templated)
     :param properties: text that is kept in the transaction. (templated)
@@ -56,6 +59,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
         source: Mapping[str, Any] | SourceSpec | None = None,
         on: str | None = None,
         source_on: str | None = None,
+        if_exists: Literal["fail", "skip", "fill"] = "fail",
         rows_per_task: int | str | None = None,
         batch_size: int | str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -70,6 +74,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
         self.source = source
         self.on = on
         self.source_on = source_on
+        self.if_exists = if_exists
         self.rows_per_task = rows_per_task
         self.batch_size = batch_size
         self.properties = dict(properties or {})
@@ -88,6 +93,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
             source=None if self.source is None else plain_source(self.source),
             on=self.on,
             source_on=self.source_on,
+            if_exists=self.if_exists,
             rows_per_task=whole(self.rows_per_task),
             batch_size=whole(self.batch_size),
             properties=self.properties,

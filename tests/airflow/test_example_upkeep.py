@@ -38,6 +38,31 @@ def test_embeddings(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: 
     assert len({row["id"] for row in found} & set(exact)) >= 4, "recall against a search that looks at all"
 
 
+def test_embeddings_of_the_second_day(
+    tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hash_embedding
+    import pyarrow as pa
+
+    uri = tmp_path / "texts.lance"
+    module = load_example("embeddings", monkeypatch, TEXTS_TABLE=uri)
+    dag = dag_of(module, "lance_embeddings")
+    yesterday = hash_embedding.paragraphs().slice(0, 600)
+    today = yesterday.slice(0, 3).set_column(0, "id", pa.array([9001, 9002, 9003], pa.int64()))
+    monkeypatch.setattr(hash_embedding, "paragraphs", lambda: yesterday)
+    assert run_dag(dag).state == "success"
+    monkeypatch.setattr(hash_embedding, "paragraphs", lambda: pa.concat_tables([yesterday, today]))
+    asked: list[int] = []
+    embed = hash_embedding.embed
+    monkeypatch.setattr(hash_embedding, "embed", lambda batch: (asked.append(batch.num_rows), embed(batch))[1])
+    assert run_dag(dag).state == "success"
+    assert sum(asked) == 3, "only what is new is computed"
+    table = lance.dataset(uri)
+    table.validate()
+    assert (table.count_rows(), table.count_rows("embedding IS NULL")) == (603, 0)
+    assert table.stats.index_stats("embedding_idx")["num_unindexed_rows"] == 0
+
+
 def test_maintenance(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import flights_data
     import pyarrow.parquet as pq

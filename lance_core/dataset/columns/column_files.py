@@ -130,6 +130,13 @@ def write_same_columns(
     return _finish(_written(reader.snapshot, part, batches, attempt)).data_file
 
 
+def write_batches(
+    reader: FragmentReader, part: Schema, batches: Iterable[pa.RecordBatch], *, attempt: str | None = None
+) -> DataFile:
+    """Write batches of the columns `part`, a row for each physical row of a fragment, as a data file."""
+    return _finish(_written(reader.snapshot, part, batches, attempt)).data_file
+
+
 def _filled(
     reader: FragmentReader,
     part: Schema,

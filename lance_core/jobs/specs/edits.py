@@ -68,6 +68,10 @@ class UpdateSpec(EditSpec):
             raise InputError("update: updates is empty", cure='Pass {"column": "SQL expression"}.')
 
 
+IfExists = Literal["fail", "skip", "fill"]
+"""What adding a column means that the table has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class AddColumnsSpec(EditSpec):
     """Add columns, computed fragment by fragment; a finished fragment is not computed again by a retry. One of
@@ -81,6 +85,9 @@ class AddColumnsSpec(EditSpec):
       get nulls, keys of the source must be unique. A task holds the source in memory.
 
     Rows that come while the job runs are filled in when it is committed. `batch_size`: rows of one batch.
+
+    `if_exists`: a column that the table has already is an error ("fail"), stays as it is ("skip"), or is computed for the
+    living rows in which it is null ("fill"). Which rows a function answered null for is not kept: "fill" tries them again.
     """
 
     kind: ClassVar[str] = "add_columns"
@@ -94,6 +101,7 @@ class AddColumnsSpec(EditSpec):
     source_on: str | None = None
     batch_size: int | None = None
     engine: Literal["lance", "spark"] = "lance"
+    if_exists: IfExists = "fail"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +114,11 @@ class AddColumnsSpec(EditSpec):
                      "source": ("reads", "kwargs")}[given[0]]  # fmt: skip
         if self.engine == "spark" and not self.columns:
             raise InputError(f'add_columns: engine="spark" cannot be combined with {given[0]}')
+        if self.engine == "spark" and self.if_exists != "fail":
+            raise InputError(
+                f'add_columns: engine="spark" cannot be combined with if_exists={self.if_exists!r}',
+                cure='Use engine="lance" or a function.',
+            )
         for name in misplaced:
             if getattr(self, name) and not (name == "reads" and self.engine == "spark"):
                 raise InputError(f"add_columns: {name} cannot be combined with {given[0]}")

@@ -14,7 +14,7 @@ Unlike other attempts, one of this kind outlives its driver: it is aborted when 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -29,7 +29,7 @@ from lance_core.commit.naming import data_path, is_of_attempt
 from lance_core.commit.record_types import is_same_work, work_digest
 from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import is_withdrawn, list_staged, read_started
-from lance_core.commit.staging.remove import remove_unused
+from lance_core.commit.staging.remove import remove_attempt, remove_unused
 from lance_core.commit.staging.staged import finish_attempt, renew_lease, replace_staged
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.columns.evolve import NewColumns
@@ -48,6 +48,7 @@ from lance_core.jobs.runtime.lifecycle import (
     clear_dead,
     find_reference,
     look_at,
+    note_nothing_to_do,
     on_tick_of,
     open_attempt,
     work_of,
@@ -60,8 +61,17 @@ from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.identity import random_identity
-from lance_core.jobs.staging.column_parts import ColumnWork, columns_of, compute_part, read_parts, read_spool, record_spool
+from lance_core.jobs.staging.column_parts import (
+    ColumnWork,
+    bytes_of,
+    columns_of,
+    compute_part,
+    read_parts,
+    read_spool,
+    record_spool,
+)
 from lance_core.jobs.staging.edit_fragments import existing, group_fragments
+from lance_core.jobs.staging.fill_columns import Filled, existing_names, with_file
 from lance_core.jobs.staging.spark_columns import engine_columns, run_in_engine
 from lance_core.jobs.staging.write_fragments import WriteWork
 from lance_core.table.field_ids import next_field_id
@@ -78,6 +88,10 @@ class Target:
     schema: Schema
     part: Schema
     new: NewColumns
+
+
+Own = tuple[Fragment, DataFile | None]
+"""A fragment as it was read, and the file that was written for it; None for one that was left as it is."""
 
 
 class AddColumnsJob:
@@ -104,10 +118,14 @@ class AddColumnsJob:
         )
         source = None if spec.source is None else runner.open_source(spec.source)
         target = plan_target(spec, existing(table, spec), source, runner)
+        if not target.part.fields:
+            log.info("add_columns %s: every column exists already, and stays as it is", spec.uri)
+            return note_nothing_to_do(store, spec)
         if attempt is None:
             attempt = open_attempt(spec, table)
         try:
-            return _stage(spec, runner, attempt, existing(table, spec), target, source)
+            staged = _stage(spec, runner, attempt, existing(table, spec), target, source)
+            return staged if staged is not None else _nothing_to_do(store, spec, attempt.attempt)
         except LanceError as error:
             lost = explain_lost_file(store, attempt, error)
             if lost is not None or not error.retryable:
@@ -127,14 +145,13 @@ def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, r
     """The columns on a version; `rows` are those to join, where they are joined."""
     in_engine = spec.engine != "lance"
     new = engine_columns(spec, snapshot, runner) if in_engine else columns_of(spec).on_table(snapshot, rows)
-    taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
-    if taken or not new.fields.names:
-        what = f"column {taken[0]!r} already exists" if taken else "no column was passed"
-        raise InputError(f"cannot add columns: {what}", cure="Drop or rename it first." if taken else None)
     manifest = snapshot.manifest
-    added = schema_from_arrow(new.fields, version=manifest.file_version)
+    there = [name for name in new.fields.names if manifest.schema.has_column(name)]
+    fields = pa.schema([item for item in new.fields if item.name not in there])
+    added = schema_from_arrow(fields, version=manifest.file_version)
     schema, part = append_fields(manifest.schema, added, FirstId(next_field_id(manifest)))
-    return Target(schema, part, new)
+    filled = manifest.schema.project([manifest.schema.find(name).id for name in there])
+    return Target(schema, Schema(filled.fields + part.fields), new)
 
 
 def spooled_schema(source: JobSource) -> pa.Schema:
@@ -144,7 +161,8 @@ def spooled_schema(source: JobSource) -> pa.Schema:
 
 def _stage(
     spec: AddColumnsSpec, runner: Runner, attempt: Attempt, snapshot: Snapshot, target: Target, source: JobSource | None
-) -> StagedTransaction:
+) -> StagedTransaction | None:
+    """None when every fragment stays as it is."""
     store, manifest = snapshot.store, snapshot.manifest
     on_tick = on_tick_of(store, attempt)
     renew_lease(store, attempt)
@@ -173,14 +191,38 @@ def _stage(
         runner.run(work, runner.open_tasks(len(groups)), _shape(spec), on_tick)
     if left:
         finished = read_parts(store, attempt.attempt)
-    operation = _merge(manifest.fragments, target, finished)
+    _log_filled(spec, finished.values())
+    files = {number: done.file for number, done in finished.items()}
+    if all(file is None for file in files.values()) and existing_names(snapshot, target.part):
+        return None
+    operation = _merge(manifest.fragments, target, files)
     transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=dict(spec.properties))
     remove_unused(store, attempt.attempt, keep=frozenset(data_paths(transaction, attempt=attempt.attempt)))
-    size = sum(file.file_size_bytes or 0 for file in finished.values())
+    size = sum(map(bytes_of, files.values()))
     staged = finish_attempt(store, attempt, transaction, rows=0, bytes=size, fragments=0)
     clear_progress(store, attempt.attempt)
     log.info("staged %s: %s for %d fragments", staged.identity, ", ".join(target.new.fields.names), len(finished))
     return staged
+
+
+def _log_filled(spec: AddColumnsSpec, parts: Iterable[Filled]) -> None:
+    tried = filled = 0
+    for part in parts:
+        tried, filled = tried + part.num_tried, filled + part.num_filled
+    if spec.if_exists == "fill":
+        log.info(
+            "add_columns %s: %d rows had no value and were computed, %d of them have one now; the others are null, and are "
+            "computed again by each run",
+            spec.uri, tried, filled,
+        )  # fmt: skip
+
+
+def _nothing_to_do(store: Store, spec: AddColumnsSpec, attempt: str) -> StagedTransaction:
+    # Noted first: a kill in between leaves what garbage collection knows as landed.
+    nothing = note_nothing_to_do(store, spec)
+    remove_attempt(store, spec.identity, attempt, by="nothing to do", landed_too=True)
+    clear_progress(store, attempt)
+    return nothing
 
 
 def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: JobSource, version: FileVersion) -> Spool:
@@ -205,11 +247,11 @@ def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: J
     return Spool(spec.uri, spec.resolved_options(), schema, version.text, fragments)
 
 
-def _merge(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile]) -> Merge:
+def _merge(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile | None]) -> Merge:
     missing = [fragment.id for fragment in fragments if fragment.id not in files]
     if missing:
         raise LanceError(f"no file was written for fragment(s) {missing[:5]}, so nothing is staged")
-    changed = tuple(replace(item, files=(*item.files, files[item.id])) for item in fragments)
+    changed = tuple(item if (file := files[item.id]) is None else with_file(item, file) for item in fragments)
     nullable = all(item.nullable for item in target.part.top_level)
     return Merge(changed, target.schema, preserves_nullability=nullable)
 
@@ -228,22 +270,29 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
     source = None if spec.source is None else runner.open_source(spec.source)
     rows = None if source is None else _rows_of(source)
     target = target_on(spec, snapshot, rows, runner)
+    if not target.part.fields:
+        return _nothing_to_do(store, spec, ref.attempt)
+    filled = existing_names(snapshot, target.part)
     old = _own_files(before.operation, ref.attempt, target.part)
-    read_ids = _ids_of(snapshot.manifest.schema, target.new.reads)
-    files: dict[int, DataFile] = {}
+    if filled:
+        old = _filled_files(store, before, old, ref.attempt, target.part)
+    read_ids = _ids_of(snapshot.manifest.schema, [*target.new.reads, *filled])
+    files: dict[int, DataFile | None] = {}
     for fragment in snapshot.manifest.fragments:
         kept = old.get(fragment.id)
         if kept is not None and _same_values(kept[0], fragment, read_ids):
-            files[fragment.id] = _renumbered(kept[1], target.part)
+            files[fragment.id] = None if kept[1] is None else _renumbered(kept[1], target.part)
     computed = [fragment for fragment in snapshot.manifest.fragments if fragment.id not in files]
     if computed and spec.engine != "lance":
         run_in_engine(spec, snapshot, computed, target.part, runner, attempt=ref.attempt, shape=_shape(spec))
-        files.update(read_parts(store, ref.attempt))
+        files.update({number: done.file for number, done in read_parts(store, ref.attempt).items()})
     elif computed:
         for fragment in computed:
             files[fragment.id] = compute_part(
                 snapshot, fragment, target.part, target.new, attempt=ref.attempt, batch_size=spec.batch_size
-            )
+            ).file
+    if filled and all(file is None for file in files.values()):
+        return _nothing_to_do(store, spec, ref.attempt)
     log.info("add_columns %s on version %d: %d fragments filled in", spec.uri, snapshot.version, len(computed))
     transaction = Transaction(
         snapshot.version,
@@ -251,17 +300,36 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
         _merge(snapshot.manifest.fragments, target, files),
         properties=dict(spec.properties),
     )
-    size = sum(file.file_size_bytes or 0 for file in files.values())
+    size = sum(map(bytes_of, files.values()))
     staged = replace_staged(store, ref, transaction, rows=0, bytes=size, fragments=0)
     clear_progress(store, ref.attempt)
     return staged
 
 
-def _own_files(operation: Merge, attempt: str, part: Schema) -> dict[int, tuple[Fragment, DataFile]]:
+def _filled_files(store: Store, before: Transaction, own: Mapping[int, Own], attempt: str, part: Schema) -> dict[int, Own]:
+    """As `_own_files`, with the fragments as they were before they were filled; those that were left as they are, too."""
+    assert isinstance(before.operation, Merge)
+    staged = {item.name: item.id for item in before.operation.schema.top_level}
+    if before.read_version not in version_numbers(store) or any(staged.get(item.name) != item.id for item in part.top_level):
+        return {}
+    read = load_manifest(store, before.read_version)
+    changed = {item.id: item for item in before.operation.fragments}
+    found: dict[int, Own] = {}
+    for fragment in read.fragments:
+        after = changed.get(fragment.id)
+        if after is not None and after.files == fragment.files:
+            found[fragment.id] = (fragment, None)
+        elif fragment.id in own:
+            found[fragment.id] = (fragment, own[fragment.id][1])
+    return found
+
+
+def _own_files(operation: Merge, attempt: str, part: Schema) -> dict[int, Own]:
     """Fragment id -> (the fragment as it was read, the file this attempt wrote for it); none when it wrote other columns
     than `part`, or in another order."""
-    found: dict[int, tuple[Fragment, DataFile]] = {}
-    staged = operation.schema.fields[-len(part.fields) :]
+    found: dict[int, Own] = {}
+    names = [item.name for item in part.top_level if operation.schema.has_column(item.name)]
+    staged = operation.schema.project([operation.schema.find(name).id for name in names]).fields
     if [(item.name, item.logical_type) for item in staged] != [(item.name, item.logical_type) for item in part.fields]:
         return found
     for fragment in operation.fragments:

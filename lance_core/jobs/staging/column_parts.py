@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -32,9 +32,10 @@ from lance_core.io.store import Store
 from lance_core.jobs.runtime.progress import PROGRESS, ProgressReport
 from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.runtime.spool import Spool
-from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec, IfExists
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.staging.edit_fragments import part_of
+from lance_core.jobs.staging.fill_columns import Filled, existing_names, fill_fragment, reconciled
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 
@@ -48,11 +49,18 @@ class Columns:
     kwargs: Mapping[str, object] = field(default_factory=dict)
     on: str = ""
     source_on: str | None = None
+    if_exists: IfExists = "fail"
 
     def on_table(self, snapshot: Snapshot, rows: pa.Table | None) -> NewColumns:
         """Fields and computation for a version. FilterError, InputError when they cannot be combined with its columns."""
+        keeps_reads = self.function is None or self.reads is not None
+        return reconciled(self._named(snapshot, rows), snapshot, if_exists=self.if_exists, keeps_reads=keeps_reads)
+
+    def _named(self, snapshot: Snapshot, rows: pa.Table | None) -> NewColumns:
         if rows is not None:
-            return joined_columns(snapshot.arrow_schema, rows, self.on, self.source_on)
+            # Columns that both have are for `reconciled` to judge.
+            left = [item for item in snapshot.arrow_schema if item.name == self.on or item.name not in rows.column_names]
+            return joined_columns(pa.schema(left), rows, self.on, self.source_on)
         if self.function is None:
             return parse_transforms(snapshot, dict(self.spec_columns), None)
         function = _Called(self.function, self.kwargs)
@@ -101,7 +109,9 @@ class _Called:
 
 def columns_of(spec: AddColumnsSpec) -> Columns:
     """A spec's words."""
-    return Columns(dict(spec.columns), spec.function, spec.reads, dict(spec.kwargs), spec.on or "", spec.source_on)
+    return Columns(
+        dict(spec.columns), spec.function, spec.reads, dict(spec.kwargs), spec.on or "", spec.source_on, spec.if_exists
+    )
 
 
 @dataclass(frozen=True)
@@ -133,44 +143,57 @@ class ColumnWork:
         new = self.columns.on_table(snapshot, None if self.spool is None else self.spool.read(store))
         rows = size = 0
         for fragment in [item for number in numbers for item in part_of(snapshot, self.groups[number]).manifest.fragments]:
-            file = compute_part(snapshot, fragment, self.part, new, attempt=self.attempt, batch_size=self.batch_size)
-            rows, size = rows + fragment.physical_rows, size + (file.file_size_bytes or 0)
+            file = compute_part(snapshot, fragment, self.part, new, attempt=self.attempt, batch_size=self.batch_size).file
+            rows, size = rows + fragment.physical_rows, size + bytes_of(file)
             report.update(rows, 0, size)
         return TaskResult(partition, task_attempt, rows, rows, size)
 
 
 def compute_part(
     snapshot: Snapshot, fragment: Fragment, part: Schema, new: NewColumns, *, attempt: str, batch_size: int | None
-) -> DataFile:
-    """The file of a fragment's new columns: the one on record, or a new one that is put on record."""
+) -> Filled:
+    """The file of a fragment's columns, None where it stays as it is: the one on record, or a new one that is put there."""
     store = snapshot.store
     path = _part_path(attempt, fragment.id)
     found = read_record(store, path)
     if found is None:
         assert new.compute is not None
+        if existing_names(snapshot, part):
+            filled = fill_fragment(snapshot, fragment, part, new, attempt=attempt, batch_size=batch_size)
+            if filled.file is not None and not filled.num_filled:
+                # No function answered: the new file says what the fragment says.
+                store.delete(data_path(filled.file.path))
+                filled = replace(filled, file=None)
+            return put_on_record(store, attempt, fragment, filled)
         reader = reader_of(snapshot, fragment)
         file = write_column_file(reader, part, reads=new.reads, compute=new.compute, batch_size=batch_size, attempt=attempt)
-        return put_on_record(store, attempt, fragment, file)
-    return _file_of(found)
+        return put_on_record(store, attempt, fragment, Filled(file, 0, 0))
+    return _part_of(found)
 
 
-def put_on_record(store: Store, attempt: str, fragment: Fragment, file: DataFile) -> DataFile:
+def put_on_record(store: Store, attempt: str, fragment: Fragment, part: Filled) -> Filled:
     """The fragment is done. What another task recorded before stays, and this file goes."""
-    found = add_record(store, _part_path(attempt, fragment.id), _record_of(fragment, file))
+    found = add_record(store, _part_path(attempt, fragment.id), _record_of(fragment, part))
     if found is None:
-        return file
-    with suppress(LanceError, OSError):
-        store.delete(data_path(file.path))
-    return _file_of(found)
+        return part
+    if part.file is not None:
+        with suppress(LanceError, OSError):
+            store.delete(data_path(part.file.path))
+    return _part_of(found)
 
 
-def read_parts(store: Store, attempt: str) -> dict[int, DataFile]:
-    """Fragment id -> its file, for every fragment on record whose file is there."""
+def bytes_of(file: DataFile | None) -> int:
+    """The size of a part's file, 0 for a fragment that stays as it is."""
+    return 0 if file is None else file.file_size_bytes or 0
+
+
+def read_parts(store: Store, attempt: str) -> dict[int, Filled]:
+    """Fragment id -> what was made of it, for every fragment on record whose file is there."""
     folder = f"{PROGRESS}/{attempt}"
     names = [name for name in store.list_names(f"{folder}/") if name.startswith("part.") and name.split(".")[1].isdigit()]
     records = [record for record in each(store, [f"{folder}/{name}" for name in names], read_record) if record is not None]
-    found = {int(record["fragment"]): _file_of(record) for record in records}
-    there = each(store, [*found.values()], _is_there)
+    found = {int(record["fragment"]): _part_of(record) for record in records}
+    there = each(store, [part.file for part in found.values()], _is_there)
     for (number, _), whole in zip([*found.items()], there, strict=True):
         if not whole:
             store.delete(_part_path(attempt, number))
@@ -195,16 +218,23 @@ def _part_path(attempt: str, number: int) -> str:
     return f"{PROGRESS}/{attempt}/part.{number}.json"
 
 
-def _record_of(fragment: Fragment, file: DataFile) -> Record:
-    data = encode_fragment(Fragment(fragment.id, (file,), fragment.physical_rows))
-    return {"fragment": fragment.id, "data_file": data.hex()}
+def _record_of(fragment: Fragment, part: Filled) -> Record:
+    counts = {"tried": part.num_tried, "filled": part.num_filled} if part.num_tried else {}
+    if part.file is None:
+        return {"fragment": fragment.id, "data_file": "", **counts}
+    data = encode_fragment(Fragment(fragment.id, (part.file,), fragment.physical_rows))
+    return {"fragment": fragment.id, "data_file": data.hex(), **counts}
 
 
-def _file_of(record: Record) -> DataFile:
-    return decode_fragment(bytes.fromhex(record["data_file"])).files[0]
+def _part_of(record: Record) -> Filled:
+    data = bytes.fromhex(record["data_file"])
+    file = decode_fragment(data).files[0] if data else None
+    return Filled(file, int(record.get("tried", 0)), int(record.get("filled", 0)))
 
 
-def _is_there(store: Store, file: DataFile) -> bool:
+def _is_there(store: Store, file: DataFile | None) -> bool:
+    if file is None:
+        return True
     try:
         store.size(data_path(file.path))
     except LanceError:

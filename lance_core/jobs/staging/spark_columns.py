@@ -40,8 +40,9 @@ from lance_core.jobs.runtime.progress import ProgressReport
 from lance_core.jobs.runtime.protocols import ROW, JobSource, Runner, Shape, TaskResult
 from lance_core.jobs.sources.conform import Conformer, created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
-from lance_core.jobs.staging.column_parts import put_on_record
+from lance_core.jobs.staging.column_parts import bytes_of, put_on_record
 from lance_core.jobs.staging.edit_fragments import group_fragments, part_of
+from lance_core.jobs.staging.fill_columns import Filled, reconciled
 from lance_core.pages.rows import RowSelection
 
 _STAR = re.compile(r"(?:^|[(,.])\s*\*")
@@ -141,8 +142,8 @@ class _FragmentFile:
 
     def finish(self) -> int:
         """Put it on record; its bytes."""
-        file = put_on_record(self._store, self._attempt, self._fragment, self._writer.finish().data_file)
-        return file.file_size_bytes or 0
+        file = put_on_record(self._store, self._attempt, self._fragment, Filled(self._writer.finish().data_file, 0, 0)).file
+        return bytes_of(file)
 
     def abort(self) -> None:
         with suppress(LanceError, OSError):
@@ -181,7 +182,8 @@ def engine_columns(spec: AddColumnsSpec, snapshot: Snapshot, runner: Runner) -> 
     """What the engine says its expressions give. InputError when it refuses them, or when there is no engine."""
     source = _open(spec, snapshot, (), runner)
     fields = [item for item in created_schema(source.schema) if item.name != ROW]
-    return NewColumns(pa.schema(fields), _reads(spec, snapshot))
+    new = NewColumns(pa.schema(fields), _reads(spec, snapshot))
+    return reconciled(new, snapshot, if_exists=spec.if_exists, keeps_reads=True)
 
 
 def run_in_engine(
