@@ -17,11 +17,10 @@ import time
 from collections.abc import Iterable, Mapping
 
 from lance_core.errors import InputError, StoreError
-from lance_core.io.options import KNOWN_OPTIONS, OUR_OPTIONS, PLAIN_OPTIONS, is_true
+from lance_core.io.options import EXPIRES_AT, KNOWN_OPTIONS, OUR_OPTIONS, PLAIN_OPTIONS, is_true
 from lance_core.io.scope import family_of
 from lance_core.io.spellings import AWS, AZURE, GOOGLE, Spellings, picker
 
-EXPIRES_AT = "expires_at_millis"
 _NOTES = frozenset({EXPIRES_AT, "refresh_offset_millis"})
 """Facts about the credentials, not options of a store."""
 
@@ -75,7 +74,8 @@ def effective_options(
     """
     mine, theirs = dict(given or {}), _checked(uri, vended or {})
     if has_credentials(uri, theirs):
-        return {**_impersonal(mine), **theirs}
+        end = {EXPIRES_AT: str(vended[EXPIRES_AT])} if vended and expires_at(vended) is not None else {}
+        return {**_impersonal(mine), **theirs, **end}
     chosen = sorted(name for name in theirs.keys() & _WHERE if mine.get(name) != theirs[name])
     if chosen:
         raise InputError(

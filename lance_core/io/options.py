@@ -59,7 +59,10 @@ ALLOWED_BASES = "allowed_bases"
 ALLOW_EXTERNAL_BLOBS = "allow_external_blob_outside_bases"
 """Ours: "true" reads and stores blobs whose uri is outside of the table's registered base paths."""
 
-OUR_OPTIONS = frozenset({MANIFEST_STORE_URL, STORE_ENGINE, ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS})
+EXPIRES_AT = "expires_at_millis"
+"""When credentials that a catalog returned end, in milliseconds since the epoch."""
+
+OUR_OPTIONS = frozenset({MANIFEST_STORE_URL, STORE_ENGINE, ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS, EXPIRES_AT})
 
 KNOWN_OPTIONS = OUR_OPTIONS | CLIENT_OPTIONS | S3_OPTIONS | GCS_OPTIONS | AZURE_OPTIONS | OSS_OPTIONS | HDFS_OPTIONS
 
@@ -72,7 +75,7 @@ PLAIN_OPTIONS = (
     | {"account_name", "azure_storage_account_name", "aws_server_side_encryption", "user", "hdfs_user"}
     | {"aws_role_arn", "aws_role_session_name", "aws_role_seconds", "aws_sts_endpoint"}
     | {"google_identity", "google_impersonate"}
-    | {ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS}
+    | {ALLOWED_BASES, ALLOW_EXTERNAL_BLOBS, EXPIRES_AT}
 )
 """Options whose values are no secrets: messages without them would say nothing."""
 

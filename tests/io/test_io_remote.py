@@ -12,6 +12,7 @@ import pytest
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, PreconditionError, StoreError, StoreRefusedError
 from lance_core.fetch import ByteRange
+from lance_core.io.answers import NoAnswerError
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import Redactor, TransientError, as_store_error, retrying
 from lance_core.io.remote.store import RemoteStore
@@ -78,8 +79,8 @@ class _ServerError(Exception):
         (_ServerError("AccessDenied", 403), StoreRefusedError),
         (FileExistsError("x"), AlreadyExistsError),
         (FileNotFoundError("x"), NotFoundError),
-        (ConnectionResetError("x"), TransientError),
-        (TimeoutError(), TransientError),
+        (ConnectionResetError("x"), NoAnswerError),
+        (TimeoutError(), NoAnswerError),
         (ValueError("odd"), StoreError),
     ],
 )

@@ -32,7 +32,9 @@ _CLASSES: Mapping[str, Callable[..., Any]] = {
     "gs": obstores.GCSStore,
     "az": obstores.AzureStore,
 }
-_FIRST_WAIT, _LONGEST_WAIT = dt.timedelta(milliseconds=200), dt.timedelta(seconds=10)
+_FIRST_WAIT, _LONGEST_WAIT = dt.timedelta(milliseconds=200), dt.timedelta(seconds=3)
+_GROWTH = 4
+"""Each wait is random, between the first and this times the one before: ten of them outlast a restart of ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class ClientPool:
 
     def _make(self, bucket: str, options: ClientOptions, retries: Retries) -> Clients:
         self._used = True
-        backoff = {"init_backoff": _FIRST_WAIT, "max_backoff": _LONGEST_WAIT, "base": 2}
+        backoff = {"init_backoff": _FIRST_WAIT, "max_backoff": _LONGEST_WAIT, "base": _GROWTH}
         patient = {"max_retries": retries.times, "retry_timeout": dt.timedelta(seconds=retries.seconds), "backoff": backoff}
         return Clients(_client(bucket, options, patient), _client(bucket, options, {**patient, "max_retries": 0}))
 

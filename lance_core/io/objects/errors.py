@@ -1,14 +1,13 @@
-"""Translate errors of obstore: typed, without secrets and without internal details.
+"""What obstore's errors were told by a store; `io.answers` says what that means.
 
 ::
 
-    FileNotFoundError                            -> NotFoundError
-    AlreadyExistsError, PreconditionError        -> AlreadyExistsError
-    a status of 429 or 5xx, no answer at all     -> TransientError, a StoreError
-    a status of 401, 403 or 507                  -> StoreRefusedError: a retry cannot help
-    whatever else                                -> StoreError
+    Generic S3 error: ... status code: 400 Bad Request: <?xml ...><Code>ExpiredToken</Code><Message>The ...</Message>
+    Generic S3 error: DeleteObjects request failed for key a/b: Access Denied (code: AccessDenied)
+    Generic S3 error: ... HTTP error: error sending request
 
-A 409 of S3 (`ConditionalRequestConflict`) means that another conditional put is under way, not that an object exists.
+The text is all there is: the code, the status and the message are read out of it, and the document around them, like what
+only the engine needs, does not reach the user.
 """
 
 from __future__ import annotations
@@ -16,27 +15,29 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from html import unescape
 
 import obstore.exceptions as theirs
 
-from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError, StoreRefusedError
-from lance_core.io.remote.errors import REFUSED_CURE, REFUSED_STATUSES, TransientError
+from lance_core.errors import LanceError, StoreError
+from lance_core.io.answers import StoreReply, error_of
 
 _STATUS = re.compile(r"status code: (\d{3})")
+_CODES = (re.compile(r"<Code>([^<]{1,200})</Code>"), re.compile(r"\(code: (\w{1,200})\)"))
+_MESSAGE = re.compile(r"<Message>([^<]{1,1000})</Message>")
+_DOCUMENT = re.compile(r":?\s*(?:\ufeff|ï»¿)?<[?!A-Za-z].*", re.DOTALL)
 _DEBUG = re.compile(r"\n+Debug source:.*", re.DOTALL)
 _QUERY = re.compile(r"(https?://[^\s?]+)\?\S*")
 _NOISE = re.compile(
     r"Generic \w+ error: |Error performing [\w ]+ request: (?=Error performing)|, max_retries: \d+, retry_timeout: \S+"
 )
-_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _NO_ANSWER = f"credential provider: {StoreError.__name__}: "
 """obstore takes each error of a provider for a refusal; this one is that nobody answered."""
 _CUT_OFF = ("error sending request", "error decoding response body", "timed out", "connection", "operation timed out")
-_CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
 
 
 @contextlib.contextmanager
-def typed(path: str, *, uri: str, redact: Callable[[str], str]) -> Iterator[None]:
+def typed(path: str, *, uri: str, redact: Callable[[str], str], renews: bool = True) -> Iterator[None]:
     """Turn whatever obstore raises into an error of ours; the original is not chained, because it may hold secrets."""
     failure: LanceError | None = None
     try:
@@ -44,30 +45,46 @@ def typed(path: str, *, uri: str, redact: Callable[[str], str]) -> Iterator[None
     except LanceError:
         raise
     except Exception as error:
-        failure = as_store_error(error, path, uri=uri, redact=redact)
+        failure = as_store_error(error, path, uri=uri, redact=redact, renews=renews)
     if failure is not None:
         raise failure from None
 
 
-def as_store_error(error: Exception, path: str, *, uri: str, redact: Callable[[str], str]) -> LanceError:
+def as_store_error(
+    error: Exception, path: str, *, uri: str, redact: Callable[[str], str], renews: bool = True
+) -> LanceError:
     """The error of ours that says the same."""
-    message = _NOISE.sub("", _QUERY.sub(r"\1", _DEBUG.sub("", str(error)))).strip()
-    where = f"{uri}: {path}" if path else uri
-    if isinstance(error, (theirs.AlreadyExistsError, theirs.PreconditionError)):
-        if any(word in message for word in _CONFLICT):
-            return TransientError(redact(f"{where}: {message}"), uri=uri)
-        return AlreadyExistsError(f"{path!r} already exists", uri=uri)
-    if isinstance(error, FileNotFoundError):
-        return NotFoundError(f"no object {path!r} in {uri}", uri=uri)
+    return error_of(_answer(error), path, uri=uri, redact=redact, renews=renews)
+
+
+def _answer(error: Exception) -> StoreReply:
+    text = _DEBUG.sub("", str(error))
+    code = next((found[1] for found in (pattern.search(text) for pattern in _CODES) if found), "")
+    given = _STATUS.search(text)
+    status = int(given[1]) if given else _status_of(error)
+    message = _shown(text, error)
+    lowered = message.lower()
+    is_cut_off = _NO_ANSWER in message or any(word in lowered for word in _CUT_OFF)
+    return StoreReply(message, code, 0 if _NO_ANSWER in message else status, is_cut_off)
+
+
+def _status_of(error: Exception) -> int:
+    """Of the errors that obstore has classes for."""
+    return next((status for kind, status in _KINDS if isinstance(error, kind)), 0)
+
+
+_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], int], ...] = (
+    ((theirs.AlreadyExistsError, theirs.PreconditionError), 412),
+    (FileNotFoundError, 404),
+    (theirs.PermissionDeniedError, 403),
+    (theirs.UnauthenticatedError, 401),
+)
+
+
+def _shown(text: str, error: Exception) -> str:
+    """One line: what the engine says without its document, and the message that was in it."""
+    found = _MESSAGE.search(text)
+    short = _NOISE.sub("", _QUERY.sub(r"\1", _DOCUMENT.sub("", text)))
     kind = "" if type(error) is theirs.GenericError else f"{type(error).__name__}: "
-    text = redact(f"{where}: {kind}{message}")
-    found = _STATUS.search(message)
-    status = int(found[1]) if found else 0
-    is_cut_off = not status and any(word in message.lower() for word in _CUT_OFF)
-    if status in _TRANSIENT or is_cut_off or (status == 409 and any(word in message for word in _CONFLICT)):
-        return TransientError(text, uri=uri)
-    if _NO_ANSWER in message:
-        return TransientError(text, uri=uri)
-    if status in REFUSED_STATUSES or isinstance(error, (theirs.PermissionDeniedError, theirs.UnauthenticatedError)):
-        return StoreRefusedError(text, uri=uri, cure=REFUSED_CURE)
-    return StoreError(text, uri=uri)
+    told = [" ".join(short.split()), " ".join(unescape(found[1]).split()) if found else ""]
+    return kind + ": ".join(part for part in told if part)

@@ -22,6 +22,7 @@ from lance_core.io.objects.store import ObjectStore
 from lance_core.io.remote.errors import Redactor, Retries
 from lance_core.io.remote.options import max_retries, retry_seconds
 from lance_core.io.remote.probes import probes
+from lance_core.io.remote.renewal import renews_keys
 
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
@@ -54,6 +55,7 @@ def open_objects(uri: str, options: Mapping[str, str]) -> ObjectStore:
         probes=probes(),
         redact=Redactor(options),
         retries=retries,
+        renews=renews_keys(uri, options),
         is_sorted=not (client.config.get("s3_express") or bucket.endswith("--x-s3")),
     )
 

@@ -7,9 +7,10 @@
     delete_many         1,000 names a request where the cloud has such a request
     put_if_absent       PUT with If-None-Match: * (ifGenerationMatch=0)
 
-Requests are repeated by the client, in one place and under one deadline, except the conditional put: when its reply was
-lost, the second try finds its own object and calls it somebody else's. So it is sent by a client that never repeats; after
-a passing failure it is sent again here, and "exists" then means that what is there is compared with what was sent.
+Requests are repeated here, as with every engine: waits, deadline and the line in the log are `remote.errors`'. Of the two
+clients, the one that never repeats sends them. Only further pages of listings and multipart uploads, inside of which nobody
+else can repeat a request, go by the client that does. When the reply of a conditional put was lost, the second try finds its
+own object and calls it somebody else's: "exists" then means that what is there is compared with what was sent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import wait
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import obstore
 
@@ -31,9 +32,11 @@ from lance_core.io.objects.writer import ObjectWriter
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.ranges import refuse_beyond
-from lance_core.io.remote.errors import Redactor, Retries, retrying
+from lance_core.io.remote.errors import Redactor, Retries, put_settled, retrying
 from lance_core.io.remote.probes import Probes
 from lance_core.io.store import StoreEntry
+
+T = TypeVar("T")
 
 PAGE = 1000
 """Names of a listing that come in one answer."""
@@ -60,6 +63,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
         redact: Redactor,
         retries: Retries,
         is_sorted: bool = True,
+        renews: bool = True,
     ) -> None:
         self._connect = connect
         self._folder = folder
@@ -69,6 +73,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
         self._redact = redact
         self._retries = retries
         self._is_sorted = is_sorted
+        self._renews = renews
 
     def __repr__(self) -> str:
         return f"ObjectStore({self._uri!r})"
@@ -91,8 +96,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
     def get(self, path: str) -> Buffer:
         """A whole object, one request."""
         full = self._full(path)
-        with self._typed(path):
-            return memoryview(obstore.get(self._client, full).bytes())
+        return self._again(path, lambda client: memoryview(obstore.get(client, full).bytes()))
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """One request per range, all at once."""
@@ -118,14 +122,13 @@ class ObjectStore(DeletesMany, ListsInOrder):
     def size(self, path: str) -> int:
         """Bytes in an object."""
         full = self._full(path)
-        with self._typed(path):
-            return int(obstore.head(self._client, full)["size"])
+        return self._again(path, lambda client: int(obstore.head(client, full)["size"]))
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """One request."""
         full = self._full(path)
-        with self._typed(path):
-            obstore.put(self._client, full, _contiguous(data), use_multipart=False)
+        sent = _contiguous(data)
+        self._again(path, lambda client: obstore.put(client, full, sent, use_multipart=False))
 
     def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """The store's conditional put; after a failure that may have been only the reply's, what is there is compared."""
@@ -137,18 +140,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
                 cure="Use a store with conditional put, or a newer release of its server.",
             )
         sent = _contiguous(data)
-        tries = 0
-
-        def put() -> None:
-            nonlocal tries
-            tries += 1
-            try:
-                self._create(path, sent)
-            except AlreadyExistsError:
-                if tries == 1 or bytes(self.get(path)) != bytes(sent):
-                    raise
-
-        retrying(put, self._retries)
+        put_settled(lambda: self._create(path, sent), lambda: self.get(path), sent, self._retries)
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Read, then conditional put."""
@@ -170,16 +162,14 @@ class ObjectStore(DeletesMany, ListsInOrder):
     def list_names(self, folder: str) -> Sequence[str]:
         """Names directly in a folder."""
         full = self._full_prefix(folder)
-        with self._typed(folder):
-            found = obstore.list_with_delimiter(self._client, prefix=full)["objects"]
+        found = self._again(folder, lambda client: obstore.list_with_delimiter(client, prefix=full))["objects"]
         names = [str(item["path"]).rsplit("/", 1)[-1] for item in found if item["path"] != full]
         return [name for name in names if not is_unfinished(name)]
 
     def list_folders(self, folder: str) -> Sequence[str]:
         """Names of the folders directly in a folder, sorted; [] when there is no such folder."""
         full = self._full_prefix(folder)
-        with self._typed(folder):
-            found = obstore.list_with_delimiter(self._client, prefix=full)["common_prefixes"]
+        found = self._again(folder, lambda client: obstore.list_with_delimiter(client, prefix=full))["common_prefixes"]
         return sorted(str(path).rstrip("/").rsplit("/", 1)[-1] for path in found)
 
     def first_entries(self, folder: str) -> tuple[Sequence[StoreEntry], bool]:
@@ -221,6 +211,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
             redact=self._redact,
             retries=self._retries,
             is_sorted=self._is_sorted,
+            renews=self._renews,
         )
 
     @property
@@ -234,15 +225,18 @@ class ObjectStore(DeletesMany, ListsInOrder):
     def _fetch(self, path: str, full: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         if not ranges:
             return []
-        client = self._client
         if len(ranges) > 1 and (in_io_pool() or _is_one_wait(ranges)):
-            with self._typed(path):
-                starts, ends = [item.start for item in ranges], [item.end for item in ranges]
+            starts, ends = [item.start for item in ranges], [item.end for item in ranges]
+
+            def read_all(client: Any) -> Sequence[Buffer]:
                 return [memoryview(data) for data in obstore.get_ranges(client, full, starts=starts, ends=ends, coalesce=0)]
 
+            return self._again(path, read_all)
+
         def read(item: ByteRange) -> Buffer:
-            with self._typed(path):
-                return memoryview(obstore.get_range(client, full, start=item.start, end=item.end))
+            return self._again(
+                path, lambda client: memoryview(obstore.get_range(client, full, start=item.start, end=item.end))
+            )
 
         # The calling thread waits for one of them: the others are not delayed by it.
         others = [io_pool().submit(read, item) for item in ranges[1:]]
@@ -255,30 +249,41 @@ class ObjectStore(DeletesMany, ListsInOrder):
     def _entries(self, prefix: str) -> Iterator[StoreEntry]:
         folder = self._full_prefix(prefix)
         size = len(self._folder)
-        with self._typed(prefix):
-            for page in obstore.list(self._client, prefix=folder, chunk_size=PAGE):
-                for item in page:
-                    if item["path"] != folder:  # an empty object that stands for the folder
-                        modified = item["last_modified"].timestamp()
-                        yield StoreEntry(item["path"][size:], item["size"], modified, item.get("e_tag"))
+        for item in self._items(prefix, folder, None):
+            if item["path"] != folder:  # an empty object that stands for the folder
+                modified = item["last_modified"].timestamp()
+                yield StoreEntry(item["path"][size:], item["size"], modified, item.get("e_tag"))
 
     def _names(self, folder: str, after: str | None) -> Iterator[str]:
         full = self._full_prefix(folder)
-        offset = None if after is None else f"{full}/{after}"
-        with self._typed(folder):
-            for page in obstore.list(self._client, prefix=full, offset=offset, chunk_size=PAGE):
-                for item in page:
-                    name = item["path"][len(full or "") + 1 :]
-                    if name and "/" not in name and not is_unfinished(name):
-                        yield name
+        for item in self._items(folder, full, None if after is None else f"{full}/{after}"):
+            name = item["path"][len(full or "") + 1 :]
+            if name and "/" not in name and not is_unfinished(name):
+                yield name
+
+    def _items(self, path: str, prefix: str | None, offset: str | None) -> Iterator[Any]:
+        """What a listing finds. Its first page is a request like others; further ones only the client can repeat."""
+
+        def first(client: Any) -> Sequence[Any]:
+            return next(iter(obstore.list(client, prefix=prefix, offset=offset, chunk_size=PAGE)), [])
+
+        begun = offset
+        if self._is_sorted:
+            page = self._again(path, first)
+            yield from page
+            if len(page) < PAGE:
+                return
+            begun = page[-1]["path"]
+        with self._typed(path):
+            for page in obstore.list(self._client, prefix=prefix, offset=begun, chunk_size=PAGE):
+                yield from page
 
     def _delete(self, page: Sequence[str]) -> None:
-        with self._typed(page[0]):
-            try:
-                obstore.delete(self._client, page[0] if len(page) == 1 else [*page])
-            except FileNotFoundError:
-                for path in page if len(page) > 1 else ():
-                    self._delete([path])
+        try:
+            self._again(page[0], lambda client: obstore.delete(client, page[0] if len(page) == 1 else [*page]))
+        except NotFoundError:
+            for path in page if len(page) > 1 else ():
+                self._delete([path])
 
     def _full(self, path: str) -> str:
         return self._folder + checked_path(path)
@@ -297,8 +302,17 @@ class ObjectStore(DeletesMany, ListsInOrder):
         finally:
             self.delete(path)
 
+    def _again(self, path: str, action: Callable[[Any], T]) -> T:
+        """A request that may be repeated."""
+
+        def once() -> T:
+            with self._typed(path):
+                return action(self._connect().once)
+
+        return retrying(once, self._retries)
+
     def _typed(self, path: str) -> Any:
-        return typed(path, uri=self._uri, redact=self._redact)
+        return typed(path, uri=self._uri, redact=self._redact, renews=self._renews)
 
 
 def _contiguous(data: Buffer) -> Buffer:

@@ -1,66 +1,56 @@
-"""Translate errors of object stores: typed, without secrets, and retried if a retry can help.
+"""What fsspec's file systems were told by a store, requests that are repeated, and secrets that are taken out of texts.
 
-::
-
-    FileNotFoundError, 404                    -> NotFoundError
-    FileExistsError, 412 PreconditionFailed   -> AlreadyExistsError
-    403, 401, AccessDenied, a quota, a full disk -> StoreRefusedError, at once: a retry cannot help
-    400, whatever else                        -> StoreError, at once
-    503 SlowDown, 429, timeouts, resets       -> StoreError, after a few tries with growing waits
+What an answer means is decided in `io.answers`, for every engine alike. A request that failed in passing is repeated here,
+and here only: the file systems' own ways to repeat are switched off, because loops in loops turn seconds into minutes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError, StoreRefusedError
+from lance_core.errors import AlreadyExistsError, LanceError
+from lance_core.fetch import Buffer
+from lance_core.io.answers import NoAnswerError, StoreReply, TransientError, error_of
 from lance_core.io.options import PLAIN_OPTIONS
 
 T = TypeVar("T")
 
+log = logging.getLogger("lance_core.io")
+
 _FIRST_WAIT_SECONDS = 0.2
 _LONGEST_WAIT_SECONDS = 10.0
+_LONGEST_WAIT_FOR_AN_ANSWER = 2.0
+"""A server that throttles wants longer waits; one that is restarted is there again within seconds, or not for long."""
 
-_TRANSIENT_CODES = frozenset(
-    {"SlowDown", "Throttling", "ThrottlingException", "RequestTimeout", "InternalError", "ServiceUnavailable", "ServerBusy"}
-)
-_TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})
 _CUT_OFF = frozenset(
     {"EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError", "ResponseStreamingError"}
     | {"ServerDisconnectedError", "ClientOSError", "ClientConnectorError", "ClientPayloadError", "IncompleteReadError"}
     | {"ServiceRequestError", "ServiceResponseError", "IncompleteRead", "ChunkedEncodingError"}
 )
 """Of botocore, aiohttp, azure-core, http.client and requests."""
-_EXISTS_CODES = frozenset({"PreconditionFailed", "BlobAlreadyExists", "ConditionNotMet"})
-REFUSED_STATUSES = frozenset({401, 403, 507})
-_REFUSED_CODES = frozenset(
-    {"AccessDenied", "AccountProblem", "AuthorizationFailure", "AuthorizationPermissionMismatch", "InvalidAccessKeyId"}
-    | {"QuotaExceeded", "SignatureDoesNotMatch", "XMinioStorageFull"}
-)
 _REFUSED_NUMBERS = frozenset({errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-REFUSED_CURE = "Check the permissions of the credentials and the quota; a retry cannot help."
 _MIN_SECRET_SIZE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a request is repeated, and for how many seconds at most: `client_max_retries`, `client_retry_timeout`."""
+    """How often a request is repeated, and for how many seconds at most: `client_max_retries`, `client_retry_timeout`.
 
-    times: int = 5
+    Ten repetitions take about 15 seconds where nobody answers, and about 50 where the store asks for patience.
+    """
+
+    times: int = 10
     seconds: float = 180.0
 
 
 DEFAULT_RETRIES = Retries()
-
-
-class TransientError(StoreError):
-    """Throttled, timed out, or the server's fault: the same request may well succeed in a moment."""
 
 
 class Redactor:
@@ -80,7 +70,7 @@ class Redactor:
 
 
 @contextlib.contextmanager
-def typed(path: str, *, uri: str, redact: Redactor) -> Iterator[None]:
+def typed(path: str, *, uri: str, redact: Redactor, renews: bool = True) -> Iterator[None]:
     """Turn whatever a backend raises into an error of ours; the original is not chained, because it may hold secrets."""
     failure: LanceError | None = None
     try:
@@ -88,42 +78,60 @@ def typed(path: str, *, uri: str, redact: Redactor) -> Iterator[None]:
     except LanceError:
         raise
     except Exception as error:
-        failure = as_store_error(error, path, uri=uri, redact=redact)
+        failure = as_store_error(error, path, uri=uri, redact=redact, renews=renews)
     if failure is not None:
         raise failure from None
 
 
-def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor) -> LanceError:
+def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor, renews: bool = True) -> LanceError:
     """The error of ours that says the same."""
-    code, status = _code_of(error), _status_of(error)
-    if isinstance(error, FileExistsError) or status == 412 or code in _EXISTS_CODES:
-        return AlreadyExistsError(f"{path!r} already exists", uri=uri)
-    if isinstance(error, (FileNotFoundError, IsADirectoryError)) or status == 404:
-        return NotFoundError(f"no object {path!r} in {uri}", uri=uri)
-    text = redact(f"{uri}: {path}: {type(error).__name__}: {error}")
-    if code in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES or (not status and _is_cut_off(error)):
-        return TransientError(text, uri=uri)
-    if status in REFUSED_STATUSES or code in _REFUSED_CODES or _is_refusal(error):
-        return StoreRefusedError(text, uri=uri, cure=REFUSED_CURE)
-    return StoreError(text, uri=uri)
+    status = _status_of(error) or _status_of_kind(error)
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    answer = StoreReply(message, _code_of(error), status, not status and _is_cut_off(error))
+    return error_of(answer, path, uri=uri, redact=redact, renews=renews)
 
 
-def _is_refusal(error: Exception) -> bool:
-    return isinstance(error, PermissionError) or getattr(error, "errno", None) in _REFUSED_NUMBERS
+def _status_of_kind(error: Exception) -> int:
+    """The status that an error of Python stands for."""
+    if isinstance(error, FileExistsError):
+        return 412
+    if isinstance(error, (FileNotFoundError, IsADirectoryError)):
+        return 404
+    return 403 if isinstance(error, PermissionError) or getattr(error, "errno", None) in _REFUSED_NUMBERS else 0
 
 
 def retrying(action: Callable[[], T], retries: Retries = DEFAULT_RETRIES) -> T:
-    """Repeat an action that may be repeated, while its failure is a passing one; waits double, and vary by half."""
+    """Repeat an action that may be repeated, while its failure is a passing one; waits double, and vary by a quarter."""
     deadline = time.monotonic() + retries.seconds
     for number in range(retries.times):
         try:
             return action()
-        except TransientError:
-            wait = min(_FIRST_WAIT_SECONDS * 2**number, _LONGEST_WAIT_SECONDS) * random.uniform(0.5, 1.5)
+        except TransientError as error:
+            longest = _LONGEST_WAIT_FOR_AN_ANSWER if isinstance(error, NoAnswerError) else _LONGEST_WAIT_SECONDS
+            wait = min(_FIRST_WAIT_SECONDS * 2**number, longest) * random.uniform(0.75, 1.25)
             if time.monotonic() + wait > deadline:
                 raise
+            if number == 0:
+                log.info("%s; repeating the request, %d times at most", error, retries.times)
             time.sleep(wait)
     return action()
+
+
+def put_settled(create: Callable[[], None], read: Callable[[], Buffer], sent: Buffer, retries: Retries) -> None:
+    """A conditional put that may be sent again. After a failure that may have been only the reply's, "exists" means that
+    what is there is compared with what was sent."""
+    tries = 0
+
+    def put() -> None:
+        nonlocal tries
+        tries += 1
+        try:
+            create()
+        except AlreadyExistsError:
+            if tries == 1 or bytes(read()) != bytes(sent):
+                raise
+
+    retrying(put, retries)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -80,6 +80,12 @@ def s3_arguments(options: Options) -> dict[str, Any]:
     return arguments
 
 
+def sent_once(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `s3_arguments` for requests that the store repeats: a loop inside of its own would multiply the waits."""
+    config = {**arguments["config_kwargs"], "retries": {"max_attempts": 0, "mode": "standard"}}
+    return {**arguments, "config_kwargs": config}
+
+
 def gcs_arguments(options: Options) -> dict[str, Any]:
     """For `gcsfs.GCSFileSystem`."""
     pick = picker(options, GOOGLE)
@@ -159,7 +165,7 @@ def _set(target: dict[str, Any], name: str, value: object | None) -> None:
 
 def max_retries(options: Options) -> int:
     """How often a request is repeated."""
-    text = options.get("client_max_retries") or options.get("download_retry_count") or "5"
+    text = options.get("client_max_retries") or options.get("download_retry_count") or "10"
     if not text.isdigit():
         raise InputError(f"storage option client_max_retries={text!r} is not a number")
     return int(text)

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,9 +31,10 @@ from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote import options as remote_options
-from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, retrying, typed
+from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, put_settled, retrying, typed
 from lance_core.io.remote.files import read_opened
 from lance_core.io.remote.probes import probes
+from lance_core.io.remote.renewal import renews_keys
 from lance_core.io.remote.writer import RemoteWriter, put_by_name
 from lance_core.io.store import Store, StoreEntry
 
@@ -42,6 +44,7 @@ class _Backend:
     """How a family of schemes is reached: fsspec protocol, arguments, and whether its conditional put is real.
 
     `shows_writes`: an object is seen while it is being written, so it gets its name afterwards.
+    `repeats`: its library repeats requests itself and cannot be told not to, so the store does not.
     """
 
     protocol: str
@@ -49,11 +52,12 @@ class _Backend:
     conditional: bool
     extra: str
     shows_writes: bool = False
+    repeats: bool = False
 
 
 _S3 = _Backend("s3", remote_options.s3_arguments, True, "s3")
-_GCS = _Backend("gcs", remote_options.gcs_arguments, True, "gcs")
-_AZURE = _Backend("abfs", remote_options.azure_arguments, True, "azure")
+_GCS = _Backend("gcs", remote_options.gcs_arguments, True, "gcs", repeats=True)
+_AZURE = _Backend("abfs", remote_options.azure_arguments, True, "azure", repeats=True)
 _BACKENDS: Mapping[str, _Backend] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
     **dict.fromkeys(("gs", "gcs"), _GCS),
@@ -79,15 +83,20 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
     if backend.protocol == "http":
         root = uri.rstrip("/")
     has_own_endpoint = any(name in arguments for name in ("endpoint_url", "account_host"))
+    once = remote_options.sent_once(arguments) if backend is _S3 else arguments
     return RemoteStore(
-        lambda: _connect(backend, arguments),
+        lambda: _connect(backend, once),
         root=root,
         uri=uri.rstrip("/"),
         conditional=None if backend.conditional and has_own_endpoint else backend.conditional,
         place=(backend.protocol, str(arguments.get("endpoint_url") or arguments.get("account_host")), bucket),
         redact=Redactor(options),
         shows_writes=backend.shows_writes,
-        retries=Retries(remote_options.max_retries(options), remote_options.retry_seconds(options)),
+        retries=Retries(
+            0 if backend.repeats else remote_options.max_retries(options), remote_options.retry_seconds(options)
+        ),
+        renews=renews_keys(uri, options),
+        connect_uploads=lambda: _connect(backend, arguments),
     )
 
 
@@ -108,8 +117,11 @@ class RemoteStore:
         redact: Redactor | None = None,
         shows_writes: bool = False,
         retries: Retries = DEFAULT_RETRIES,
+        renews: bool = True,
+        connect_uploads: Callable[[], Any] | None = None,
     ) -> None:
         self._connect = connect
+        self._connect_uploads = connect_uploads
         self._root = root.rstrip("/")
         self._uri = uri
         self._conditional = conditional
@@ -117,6 +129,7 @@ class RemoteStore:
         self._redact = redact or Redactor({})
         self._shows_writes = shows_writes
         self._retries = retries
+        self._renews = renews
         self._lock = threading.Lock()
         self._connected: tuple[int, Any] | None = None
 
@@ -180,7 +193,7 @@ class RemoteStore:
             self._again(path, lambda: self._fs.pipe_file(full, bytes(data)))
 
     def put_if_absent(self, path: str, data: Buffer, *, durable: bool = True) -> None:
-        """The backend's conditional put. Not repeated here: a lost reply is for the caller to settle."""
+        """The backend's conditional put; after a failure that may have been only the reply's, what is there is compared."""
         full = self._full(path)
         if not self.has_put_if_absent:
             raise PreconditionError(
@@ -188,7 +201,9 @@ class RemoteStore:
                 uri=self._uri,
                 cure="Use a store with conditional put, or a newer release of its server.",
             )
-        self._once(path, lambda: self._fs.pipe_file(full, bytes(data), mode="create"))
+        sent = bytes(data)
+        create = partial(self._once, path, lambda: self._fs.pipe_file(full, sent, mode="create"))
+        put_settled(create, lambda: self.get(path), sent, self._retries)
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Read, then conditional put."""
@@ -198,7 +213,13 @@ class RemoteStore:
         """A multipart upload; small objects go in one request."""
         connect, full = (lambda: self._fs), self._full(path)
         return RemoteWriter(
-            connect, full, path=path, redact=self._redact, shows_writes=self._shows_writes, retries=self._retries
+            connect,
+            full,
+            uploads=self._connect_uploads or connect,
+            path=path,
+            redact=self._redact,
+            shows_writes=self._shows_writes,
+            retries=self._retries,
         )
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
@@ -258,6 +279,8 @@ class RemoteStore:
             redact=self._redact,
             shows_writes=self._shows_writes,
             retries=self._retries,
+            renews=self._renews,
+            connect_uploads=self._connect_uploads,
         )
 
     @property
@@ -297,9 +320,9 @@ class RemoteStore:
 
     def _try_out(self) -> bool:
         full = f"{self._root}/_lance_core/probe/{secrets.token_hex(8)}"
-        self._once("probe", lambda: self._fs.pipe_file(full, b"1", mode="create"))
+        self._again("probe", lambda: self._fs.pipe_file(full, b"1", mode="create"))
         try:
-            self._once("probe", lambda: self._fs.pipe_file(full, b"2", mode="create"))
+            self._again("probe", lambda: self._fs.pipe_file(full, b"2", mode="create"))
             return False
         except AlreadyExistsError:
             return True
@@ -307,7 +330,7 @@ class RemoteStore:
             self._again("probe", lambda: self._fs.rm_file(full))
 
     def _once(self, path: str, action: Callable[[], Any]) -> Any:
-        with typed(path, uri=self._uri, redact=self._redact):
+        with typed(path, uri=self._uri, redact=self._redact, renews=self._renews):
             return action()
 
     def _again(self, path: str, action: Callable[[], Any]) -> Any:
@@ -320,7 +343,10 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
         if backend.protocol == "gcs" and "endpoint_url" in arguments:
             # gcsfs asks Google over gRPC what kind of bucket this is; its core speaks to the endpoint only.
             return import_module("gcsfs.core").GCSFileSystem(use_listings_cache=False, **arguments)
-        return fsspec.filesystem(backend.protocol, use_listings_cache=False, **arguments)
+        found = fsspec.filesystem(backend.protocol, use_listings_cache=False, **arguments)
+        if backend.protocol == "s3":
+            found.retries = 1  # how often each request is sent
+        return found
     except ImportError as error:
         extra = f"[{backend.extra}]" if backend.extra else ""
         raise InputError(

@@ -28,12 +28,21 @@ _INVISIBLE_UPLOADS = ("s3fs", "gcsfs", "adlfs")
 
 
 class RemoteWriter:
-    """An object being written."""
+    """An object being written. `uploads` is the file system for parts, whose requests nobody but itself can repeat."""
 
     def __init__(
-        self, connect: Callable[[], Any], full: str, *, path: str, redact: Redactor, shows_writes: bool, retries: Retries
+        self,
+        connect: Callable[[], Any],
+        full: str,
+        *,
+        uploads: Callable[[], Any],
+        path: str,
+        redact: Redactor,
+        shows_writes: bool,
+        retries: Retries,
     ) -> None:
         self._connect = connect
+        self._uploads = uploads
         self._full = full
         self._path = path
         self._redact = redact
@@ -92,7 +101,7 @@ class RemoteWriter:
                 self._connect().pipe_file(self._full, data)
 
     def _begin(self) -> Any:
-        fs = self._connect()
+        fs = self._uploads()
         if type(fs).__module__.startswith(_INVISIBLE_UPLOADS):
             return fs.open(self._full, "wb", block_size=PART_SIZE, autocommit=False)
         self._temporary = _temporary_name(self._full)
