@@ -209,8 +209,8 @@ class LanceFragment:
     def take(self, indices: Sequence[int] | pa.Array[Any], columns: Columns = None) -> pa.Table:
         """Rows by position among its live rows."""
         projection = plan_projection(self._snapshot.manifest.schema, columns)
-        alone = replace(self._snapshot, manifest=replace(self._snapshot.manifest, fragments=(self._fragment,)))
-        return take_rows(alone, indices, projection)
+        manifest = replace(self._snapshot.manifest, fragments=(self._fragment,))
+        return take_rows(replace(self._snapshot, manifest=manifest, whole=self._snapshot.manifest), indices, projection)
 
     def open_session(self, columns: Columns = None, with_row_address: bool | None = None) -> FragmentSession:
         """What takes rows of the same columns again and again."""

@@ -49,7 +49,8 @@ _KEYS = ("_rowid", "_rowaddr")
 def alone(snapshot: Snapshot, fragment: Fragment) -> Snapshot:
     """The version as if it had one fragment; new fields get the ids they would get in the whole version."""
     highest = next_field_id(snapshot.manifest) - 1
-    return replace(snapshot, manifest=replace(snapshot.manifest, fragments=(fragment,), max_allocated_field_id=highest))
+    manifest = replace(snapshot.manifest, fragments=(fragment,), max_allocated_field_id=highest)
+    return replace(snapshot, manifest=manifest, whole=snapshot.manifest)
 
 
 def delete_matching(snapshot: Snapshot, fragment: Fragment, predicate: Any) -> Fragment | None:

@@ -46,7 +46,7 @@ Make = Callable[[pa.RecordBatch, Addresses], Any]
 def without_deletions(snapshot: Snapshot) -> Snapshot:
     """The version as if nothing had been deleted from its files."""
     fragments = tuple(replace(fragment, deletion_file=None) for fragment in snapshot.manifest.fragments)
-    return replace(snapshot, manifest=replace(snapshot.manifest, fragments=fragments))
+    return replace(snapshot, manifest=replace(snapshot.manifest, fragments=fragments), whole=snapshot.manifest)
 
 
 @dataclass(frozen=True)

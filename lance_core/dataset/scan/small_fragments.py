@@ -26,6 +26,7 @@ from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plain_outputs, plan_scan
 from lance_core.dataset.scan.projection import needs_of
+from lance_core.dataset.snapshot.row_places import row_places
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of, evaluate
 from lance_core.file.convert.tree import LeafNode, build_tree
@@ -185,7 +186,7 @@ class _Sweep(_Reading):
     def _test(self, tasks: Sequence[FragmentTask], numbers: Sequence[int], group: SmallFilesBatch) -> dict[int, Ints]:
         counts = np.array([task.fragment.physical_rows for task in tasks], np.int64)
         ends = np.cumsum(counts)
-        arrays = [*group.arrays, *(_addresses(name, tasks, counts) for name in self.system)]
+        arrays = [*group.arrays, *(_addresses(self.snapshot, name, tasks, counts) for name in self.system)]
         schema = schema_to_arrow(self.tested)
         for name in self.system:
             schema = schema.append(pa.field(name, SYSTEM_COLUMNS[name]))
@@ -199,11 +200,12 @@ class _Sweep(_Reading):
         return answers
 
 
-def _addresses(name: str, tasks: Sequence[FragmentTask], counts: Ints) -> Any:
+def _addresses(snapshot: Snapshot, name: str, tasks: Sequence[FragmentTask], counts: Ints) -> Any:
     """`_rowoffset`, or the row address, of all rows of some fragments."""
-    offsets = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     if name == "_rowoffset":
-        return arrow_of(offsets.astype(np.uint64))
+        places = [row_places(snapshot, task.fragment, np.arange(task.fragment.physical_rows)) for task in tasks]
+        return arrow_of(np.concatenate(places).astype(np.uint64))
+    offsets = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     firsts = np.array([task.fragment.id << 32 for task in tasks], np.uint64)
     return arrow_of(np.repeat(firsts, counts) + offsets.astype(np.uint64))
 

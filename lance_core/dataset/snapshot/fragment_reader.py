@@ -28,6 +28,7 @@ from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.packed_structs import has_packed_structs, is_packed_struct, with_whole_structs
 from lance_core.dataset.snapshot.row_offsets import addresses
+from lance_core.dataset.snapshot.row_places import row_places
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS
@@ -209,7 +210,7 @@ class FragmentReader:
         if name == "_rowaddr":
             return addresses(self.fragment.id, offsets)
         if name == "_rowoffset":
-            return arrow_of(offsets.astype(np.uint64))
+            return arrow_of(row_places(self.snapshot, self.fragment, offsets).astype(np.uint64))
         if name == "_rowid":
             ids = self.row_ids
             return addresses(self.fragment.id, offsets) if ids is None else arrow_of(ids[offsets])

@@ -47,6 +47,8 @@ class Snapshot:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     opened: OpenVersion | None = field(default=None, repr=False, compare=False)
     """What a listing called the newest version: a commit does not read it again where a later listing has the same tag."""
+    whole: Manifest | None = field(default=None, repr=False, compare=False)
+    """The version this is a part of, or whose deletions it leaves out: rows are counted in it (`_rowoffset`)."""
 
     @property
     def uri(self) -> str:
