@@ -17,17 +17,23 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
+from lance_core.expr import decimals
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
+from lance_core.expr.common_type import as_common, decimal_of
+from lance_core.expr.compare import plain_pair
 from lance_core.expr.number_functions import shift
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
 
-def calculate(op: str, left: Value, right: Value) -> Value:
-    """`left op right` with op one of + - * / % || << >>. Raises FilterError for other types and for division by zero."""
+def calculate(op: str, left: Value, right: Value, *, bends: bool = True) -> Value:
+    """`left op right` with op one of + - * / % || << >>. Raises FilterError for other types and for division by zero.
+
+    With `bends` a constant takes the type of what stands beside it: that is a column.
+    """
     if op in ("<<", ">>"):
         return shift(op, left, right)
-    first, second = plain(left), plain(right)
+    first, second = plain_pair(left, right) if bends else (plain(left), plain(right))
     if op == "||":
         return _concatenate(first, second)
     families = family_of(first.type), family_of(second.type)
@@ -39,27 +45,59 @@ def calculate(op: str, left: Value, right: Value) -> Value:
     if op == "-" and {family_of(first.type), family_of(second.type)} == {"date"}:
         days = [cast(cast(side, pa.date32(), safe=False), pa.int32()) for side in (first, second)]
         return pc.subtract(*(cast(side, pa.int64()) for side in days))
-    first, second = _operands(op, first, second)
+    first, second = _operands(op, first, second, bends=bends)
+    if pa.types.is_decimal(first.type) and pa.types.is_decimal(second.type):
+        return decimals.calculate(op, first, second)
     return _KERNELS[op](first, second)
 
 
-def _operands(op: str, left: Value, right: Value) -> tuple[Value, Value]:
+def _operands(op: str, left: Value, right: Value, *, bends: bool) -> tuple[Value, Value]:
     families = {family_of(left.type), family_of(right.type)}
     if families == {"int"}:
+        if _needs_decimals(left, right):
+            return _as_decimal(left, left), _as_decimal(right, right)
         return cast(left, pa.int64()), cast(right, pa.int64())
-    if families == {"decimal"}:
-        return left, right
-    if families == {"decimal", "int"}:
-        return _whole_as_decimal(left), _whole_as_decimal(right)
+    if families == {"decimal"} and left.type.bit_width != right.type.bit_width:
+        first, second = as_common((left, right))
+        return first, second
+    if families <= {"decimal", "int"}:
+        return _as_decimal(left, right, bends=bends), _as_decimal(right, left, bends=bends)
     if families <= {"int", "float", "decimal"}:
-        return cast(left, pa.float64(), safe=False), cast(right, pa.float64(), safe=False)
+        kind = float_type(left, right, bends=bends)
+        return cast(left, kind, safe=False), cast(right, kind, safe=False)
     if op in "+-" and families <= {"timestamp", "duration", "date", "time"}:
         return _dates_as_stamps(left), _dates_as_stamps(right)
     raise FilterError(f"{left.type} {op} {right.type} is not a supported operation", cure="CAST one side.")
 
 
-def _whole_as_decimal(value: Value) -> Value:
-    return cast(value, pa.decimal128(20, 0)) if family_of(value.type) == "int" else value
+def _needs_decimals(left: Value, right: Value) -> bool:
+    """Whether 64-bit numbers without a sign meet numbers that have one."""
+    if pa.uint64() not in (left.type, right.type):
+        return False
+    return left.type != right.type and any(
+        pa.types.is_signed_integer(side.type) and not is_scalar(side) for side in (left, right)
+    )
+
+
+def _as_decimal(value: Value, other: Value, *, bends: bool = False) -> Value:
+    """A whole number as a decimal; a constant as one of the column beside it, where it fits."""
+    if family_of(value.type) != "int":
+        return value
+    if bends and is_scalar(value) and not is_scalar(other) and pa.types.is_decimal(other.type):
+        try:
+            return cast(cast(value, pa.decimal128(20, 0)), other.type)
+        except pa.ArrowInvalid:
+            pass
+    return cast(cast(value, pa.decimal128(20, 0)), decimal_of(value.type))
+
+
+def float_type(left: Value, right: Value, *, bends: bool) -> Any:
+    """The type in which floats are reckoned: that of the column beside a constant, else the wider one."""
+    floats = [side for side in (left, right) if pa.types.is_floating(side.type)]
+    columns = [side for side in (left, right) if not is_scalar(side)]
+    if bends and len(columns) == 1 and pa.types.is_floating(columns[0].type):
+        return columns[0].type
+    return max((side.type for side in floats), key=lambda kind: kind.bit_width)
 
 
 def _dates_as_stamps(value: Value) -> Value:
@@ -77,9 +115,7 @@ def _divide(left: Value, right: Value) -> Value:
 def _modulo(left: Value, right: Value) -> Value:
     if pa.types.is_floating(left.type):
         return _float_modulo(left, right)
-    quotient = _divide(left, right)
-    whole = pc.trunc(quotient) if pa.types.is_decimal(quotient.type) else quotient
-    return pc.subtract(left, pc.multiply(whole, right))
+    return pc.subtract(left, pc.multiply(_divide(left, right), right))
 
 
 def _float_modulo(left: Value, right: Value) -> Value:
@@ -88,15 +124,16 @@ def _float_modulo(left: Value, right: Value) -> Value:
     with np.errstate(invalid="ignore"):
         result = np.fmod(*(numpy_of(column, may_copy=True) for column in columns))
     mask = numpy_of(pc.or_(columns[0].is_null(), columns[1].is_null()), may_copy=True)
-    return arrow_of(result, pa.float64(), mask=mask)
+    made = arrow_of(result, columns[0].type, mask=mask)
+    return made[0] if is_scalar(left) and is_scalar(right) else made
 
 
 def _concatenate(left: Value, right: Value) -> Value:
-    for side in (left, right):
-        if family_of(side.type) not in ("text", "null"):
-            raise FilterError(f"|| concatenates strings, got {side.type}", cure="CAST it to string.")
-    texts = [cast(side, pa.large_string()) for side in (left, right)]
-    return pc.binary_join_element_wise(*texts, constant("", pa.large_string()), null_handling="emit_null")
+    if "text" not in (family_of(left.type), family_of(right.type)) and {left.type, right.type} != {pa.null()}:
+        raise FilterError(f"{left.type} || {right.type}: one side must be a string", cure="CAST it to string.")
+    kind = pa.large_string() if pa.large_string() in (left.type, right.type) else pa.string()
+    texts = [cast(side, kind) for side in (left, right)]
+    return pc.binary_join_element_wise(*texts, constant("", kind), null_handling="emit_null")
 
 
 def negate(value: Value) -> Value:

@@ -16,8 +16,10 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
+from lance_core.expr import decimals
+from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain, repeat
 from lance_core.expr.literals import parse_date, parse_instant, parse_time
+from lance_core.expr.local_time import PER_SECOND, to_local
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -75,7 +77,8 @@ def cast_as(value: Value, target: pa.DataType, *, safe: bool) -> Value:
     try:
         return _convert(subject, target)
     except (pa.ArrowException, FilterError):
-        return pa.array([_attempt(item, target).as_py() for item in subject], target)
+        parts = [_attempt(item, target) for item in subject]
+        return pa.concat_arrays([repeat(part, 1) for part in parts])
 
 
 def _attempt(value: Value, target: pa.DataType) -> Value:
@@ -92,12 +95,25 @@ def _convert(value: Value, target: pa.DataType) -> Value:
     if source == "float" and wanted == "int":
         # SQL casts drop the fraction; Arrow's safe cast would refuse it, its unsafe one would wrap out-of-range values.
         return cast(pc.trunc(value), target)
-    if source in ("timestamp", "float", "decimal") and wanted in ("date", "timestamp", "float", "decimal"):
-        return cast(value, target, safe=False) if wanted != "decimal" else cast(value, target)
+    if source == "timestamp" and wanted == "date":
+        return cast(to_local(value), target, safe=False)
+    if source in _TICKS and wanted in ("int", "float") and source != wanted:
+        ticks = cast(value, pa.int32() if pa.types.is_date32(value.type) or pa.types.is_time32(value.type) else pa.int64())
+        return cast(ticks, target, safe=wanted == "int")
+    if wanted == "decimal" and source in ("float", "decimal"):
+        return decimals.from_float(value, target) if source == "float" else decimals.rescale(value, target)
+    if source == wanted == "timestamp":
+        # Digits of a fraction may be lost, not the whole: a finer unit does not reach as far.
+        finer = PER_SECOND[str(getattr(target, "unit", "s"))] > PER_SECOND[value.type.unit]
+        return cast(value, target, safe=finer)
+    if source in ("timestamp", "float", "decimal") and wanted in ("date", "timestamp", "float"):
+        return cast(value, target, safe=False)
+    if source == "text" and wanted == "decimal":
+        return decimals.from_text(value, target)
     if source == "decimal" and wanted == "int":
         return cast(pc.trunc(value), target)
     if source == "int" and wanted == "decimal":
-        return cast(cast(value, pa.decimal128(20, 0)), target)
+        return decimals.rescale(cast(value, pa.decimal128(20, 0)), target)
     return cast(value, target)
 
 
@@ -108,6 +124,9 @@ _FROM_TEXT: Mapping[str, Callable[[str], pa.Scalar[Any]]] = MappingProxyType(
         "time": lambda text: constant(parse_time(text)),
     }
 )
+
+
+_TICKS = frozenset({"date", "timestamp", "time", "duration"})
 
 
 def type_name(kind: pa.DataType) -> str:

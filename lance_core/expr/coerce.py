@@ -23,7 +23,11 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
+from lance_core.expr import decimals
+from lance_core.expr.ast import Instant
 from lance_core.expr.literals import parse_date, parse_instant, parse_time
+from lance_core.expr.local_time import cast_ticks, to_zone, with_zone, without_zone, zone_of
+from lance_core.expr.value_text import text_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -83,8 +87,14 @@ def cast(value: Value, target: pa.DataType, *, safe: bool = True) -> Value:
     """Arrow's cast for arrays and scalars alike. Raises Arrow's errors."""
     if value.type == target:
         return value
-    if pa.types.is_floating(value.type) and family_of(target) == "text":
-        return _float_texts(value, target)
+    if _is_text(target):
+        made = text_of(value, target)
+        if made is not None:
+            return made
+    if zone_of(target) != zone_of(value.type) and pa.types.is_timestamp(target):
+        return _cast_zone(value, target, safe=safe)
+    if pa.types.is_decimal(value.type) and pa.types.is_floating(target):
+        return decimals.to_float(value, target)
     if isinstance(value, pa.Scalar):
         return (
             pc.cast(pa.array([value.as_py()], value.type), target, safe=safe)[0]
@@ -94,40 +104,15 @@ def cast(value: Value, target: pa.DataType, *, safe: bool = True) -> Value:
     return pc.cast(value, target, safe=safe)
 
 
-def _float_texts(value: Value, target: pa.DataType) -> Value:
-    """Floats as the official library writes them: 1.0, 1e16, NaN; halves as 1 and without an exponent."""
-    if isinstance(value, pa.Scalar):
-        return constant(float_text(value.as_py(), value.type), target)
-    return pa.array([float_text(item, value.type) for item in value.to_pylist()], target)
-
-
-def float_text(value: float | None, kind: pa.DataType) -> str | None:
-    """The shortest text that means a number of a type; None: null."""
-    if value is None:
-        return None
-    if pa.types.is_float16(kind) or not math.isfinite(value):
-        return plain_text(np.float32(value))
-    is_double = pa.types.is_float64(kind)
-    sign, digits, power = Decimal(repr(value) if is_double else str(np.float32(value))).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    point, minus = len(text) + int(power), "-" * sign
-    most, least = (16, -5) if is_double else (13, -6)
-    if value == 0:
-        return minus + "0.0"
-    if len(text) <= point <= most:
-        return f"{minus}{text.ljust(point, '0')}.0"
-    if 0 < point <= most:
-        return f"{minus}{text[:point]}.{text[point:]}"
-    if least < point <= 0:
-        return f"{minus}0.{'0' * -point}{text}"
-    return f"{minus}{text[0]}{'.' * (len(text) > 1)}{text[1:]}e{point - 1}"
-
-
-def plain_text(value: float | np.float32) -> str:
-    """A number without an exponent, and without a point where it needs none."""
-    if math.isnan(value):
-        return "NaN"
-    return str(np.format_float_positional(value, unique=True, trim="-")) if math.isfinite(value) else str(float(value))
+def _cast_zone(value: Value, target: Any, *, safe: bool) -> Value:
+    """To a timestamp of another zone, or of none: what has no zone is local time of the zone it gets."""
+    if not pa.types.is_timestamp(value.type):
+        # Text that names a zone means that instant; other text, dates and numbers have none.
+        return cast(cast(value, pa.timestamp(target.unit), safe=safe), target, safe=safe)
+    scaled = cast(value, pa.timestamp(target.unit, zone_of(value.type)), safe=safe)
+    if zone_of(value.type) is not None and zone_of(target) is not None:
+        return cast_ticks(scaled, target)
+    return without_zone(scaled) if zone_of(target) is None else to_zone(scaled, target.tz)
 
 
 def plain(value: Value) -> Value:
@@ -250,10 +235,15 @@ def _dates(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def _date_timestamp(left: Value, right: Value) -> tuple[Value, Value]:
-    return unify(cast(cast(left, pa.date32(), safe=False), pa.timestamp("s")), right)
+    return unify(cast(cast(left, pa.date32(), safe=False), pa.timestamp("s")), without_zone(right))
 
 
 def _timestamps(left: Value, right: Value) -> tuple[Value, Value]:
+    zones = zone_of(left.type), zone_of(right.type)
+    if zones[0] is None and zones[1] is not None:
+        return _timestamps(to_zone(left, zones[1]), right)
+    if zones[1] is None and zones[0] is not None:
+        return _timestamps(left, to_zone(right, zones[0]))
     first, second = _ticks(left), _ticks(right)
     per_second = max(_PER_SECOND[left.type.unit], _PER_SECOND[right.type.unit])
     factors = per_second // _PER_SECOND[left.type.unit], per_second // _PER_SECOND[right.type.unit]
@@ -314,6 +304,12 @@ def _from_text(parse: Callable[[str], pa.Scalar[Any]]) -> Callable[[Value, Value
     return rule
 
 
+def instant_of(instant: Instant) -> pa.Scalar[Any]:
+    """A timestamp; in UTC where the text named a zone."""
+    found = instant_scalar(instant.nanoseconds)
+    return found if instant.zone is None else with_zone(found, "UTC")
+
+
 def instant_scalar(nanoseconds: int) -> pa.Scalar[Any]:
     """A UTC timestamp in the finest unit that holds it."""
     for unit, factor in (("ns", 1), ("us", 10**3), ("ms", 10**6), ("s", 10**9)):
@@ -338,7 +334,7 @@ _RULES: dict[tuple[str, str], Callable[[Value, Value], tuple[Value, Value]]] = {
     ("time", "time"): _times,
     ("duration", "duration"): _durations,
     ("date", "text"): _from_text(lambda text: _date_or_instant(text)),
-    ("timestamp", "text"): _from_text(lambda text: instant_scalar(parse_instant(text).nanoseconds)),
+    ("timestamp", "text"): _from_text(lambda text: instant_of(parse_instant(text))),
     ("time", "text"): _from_text(lambda text: constant(parse_time(text))),
 }
 

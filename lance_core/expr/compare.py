@@ -10,6 +10,7 @@ Floats order as the official library orders them: -NaN < -inf < ... < inf < NaN,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import TRUE, array_of, arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, family_of, is_scalar, plain, repeat, unify
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -35,7 +36,7 @@ _KERNELS: dict[str, Callable[[Value, Value], Value]] = {
 
 def compare(op: str, left: Value, right: Value) -> Value:
     """`left op right` as booleans; null when a side is null."""
-    first, second = unify(plain(left), plain(right))
+    first, second = unify(*plain_pair(left, right))
     family = family_of(first.type)
     if family == "nested":
         return _compare_nested(op, first, second)
@@ -44,18 +45,36 @@ def compare(op: str, left: Value, right: Value) -> Value:
     return _KERNELS[op](first, second)
 
 
+def plain_pair(left: Value, right: Value) -> tuple[Value, Value]:
+    """Both as plain types; a constant beside half floats as one of them."""
+    for one, other in ((left, right), (right, left)):
+        if pa.types.is_float16(one.type) and not is_scalar(one) and is_scalar(other) and pa.types.is_floating(other.type):
+            half = cast(cast(other, pa.float16(), safe=False), pa.float32())
+            return (plain(left), half) if one is left else (half, plain(right))
+    return plain(left), plain(right)
+
+
 def _compare_nested(op: str, left: Value, right: Value) -> Value:
     if op not in ("=", "!="):
         raise FilterError(f"values of type {left.type} cannot be ordered", cure="Compare one of its fields or elements.")
     length = max((len(side) for side in (left, right) if not is_scalar(side)), default=1)
-    pairs = zip(_as_list(left, length), _as_list(right, length), strict=True)
+    pairs = zip(_keys_of(left, length), _keys_of(right, length), strict=True)
     wanted = op == "="
     made = pa.array([None if a is None or b is None else (a == b) is wanted for a, b in pairs], pa.bool_())
     return made[0] if is_scalar(left) and is_scalar(right) else made
 
 
-def _as_list(value: Value, length: int) -> list[object]:
-    return [value.as_py()] * length if isinstance(value, pa.Scalar) else value.to_pylist()
+def _keys_of(value: Value, length: int) -> list[object]:
+    return [key_of(value.as_py())] * length if isinstance(value, pa.Scalar) else [*map(key_of, value.to_pylist())]
+
+
+def key_of(item: Any) -> Any:
+    """What is equal where SQL's values in lists and structs are: NaN equals itself, -0.0 is not 0.0."""
+    if isinstance(item, float):
+        return ("nan",) if item != item else (item, math.copysign(1.0, item))
+    if isinstance(item, (list, tuple)):
+        return tuple(map(key_of, item))
+    return tuple((name, key_of(value)) for name, value in item.items()) if isinstance(item, dict) else item
 
 
 def distinct(left: Value, right: Value) -> Value:
@@ -124,8 +143,17 @@ def _floats(value: Value) -> np.ndarray[Any, np.dtype[Any]]:
 
 def order_keys(value: Value) -> Value:
     """Integers that order as the floats should; nulls stay null."""
+    return _keys(value, lambda floats: floats + 0.0)  # -0.0 + 0.0 is 0.0
+
+
+def total_order(value: Value) -> Value:
+    """The same, -0.0 below 0.0."""
+    return _keys(value, lambda floats: floats)
+
+
+def _keys(value: Value, prepare: Callable[[Any], Any]) -> Value:
     array = repeat(value, 1) if is_scalar(value) else value
-    floats = _floats(array) + 0.0  # -0.0 + 0.0 is 0.0
+    floats = prepare(_floats(array))
     bits = floats.view(np.int64 if floats.itemsize == 8 else np.int32)
     keys = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
     valid = None if array.null_count == 0 else ~numpy_of(array.is_valid(), may_copy=True)

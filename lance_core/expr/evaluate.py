@@ -26,7 +26,8 @@ from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, negate
 from lance_core.expr.ast import Expr
 from lance_core.expr.casts import cast_as, cast_to, type_name
-from lance_core.expr.coerce import Value, instant_scalar, plain, repeat, unify
+from lance_core.expr.coerce import Value, instant_of, plain, repeat
+from lance_core.expr.common_type import as_common
 from lance_core.expr.compare import compare, distinct, is_in
 from lance_core.expr.functions import call, require_text
 from lance_core.expr.patterns import match_like
@@ -117,7 +118,7 @@ _SCALARS: Mapping[type, Callable[[Any], pa.Scalar[Any]]] = MappingProxyType(
         dt.time: pa.scalar,
         dt.datetime: pa.scalar,
         dt.timedelta: lambda value: constant(value, pa.duration("us")),
-        ast.Instant: lambda value: instant_scalar(value.nanoseconds),
+        ast.Instant: instant_of,
     }
 )
 
@@ -243,16 +244,20 @@ def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:
     items = [plain(_value(item, batch)) for item in expr.items]
     if not all(isinstance(item, pa.Scalar) for item in items):
         return call("make_array", items)
-    for at in range(1, len(items)):
-        items[at] = unify(items[0], items[at])[1] if items[0].type != items[at].type else items[at]
     if not items:
         return constant([])
+    items = as_common(items)
     values = array_of([item.as_py() for item in items], items[0].type)
     return pa.ListArray.from_arrays(cast("Any", array_of([0, len(values)], pa.int32())), values)[0]
 
 
 def _element(expr: ast.Element, batch: pa.RecordBatch) -> Value:
     return call("array_element", [_value(expr.item, batch), _value(expr.index, batch)])
+
+
+def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
+    bends = isinstance(expr.left, ast.Column) or isinstance(expr.right, ast.Column)
+    return calculate(expr.op, _value(expr.left, batch), _value(expr.right, batch), bends=bends)
 
 
 def _arrow(expr: ast.ArrowExpression, batch: pa.RecordBatch) -> Value:
@@ -277,7 +282,7 @@ _NODES: Mapping[type, Callable[[Any, pa.RecordBatch], Value]] = MappingProxyType
         ast.IsBool: _is_bool,
         ast.In: _in,
         ast.Like: _like,
-        ast.Arithmetic: lambda e, b: calculate(e.op, _value(e.left, b), _value(e.right, b)),
+        ast.Arithmetic: _arithmetic,
         ast.Negate: lambda e, b: negate(_value(e.item, b)),
         ast.Cast: lambda e, b: cast_to(_value(e.item, b), e.type, e.parameters, safe=e.safe),
         ast.Call: _call,

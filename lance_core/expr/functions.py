@@ -17,8 +17,10 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
+from lance_core.expr import decimals
 from lance_core.expr.casts import type_name
-from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, unify
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain
+from lance_core.expr.common_type import as_common, cast_common, common_type
 from lance_core.expr.compare import compare
 from lance_core.expr.json_values import (
     json_array_contains,
@@ -34,7 +36,8 @@ from lance_core.expr.json_values import (
 )
 from lance_core.expr.list_functions import LIST_FUNCTIONS
 from lance_core.expr.lists import array_contains, array_has_all, array_has_any, cardinality, element, length_of, map_of
-from lance_core.expr.number_functions import NUMBER_FUNCTIONS
+from lance_core.expr.local_time import PER_SECOND, to_local, to_zone, with_zone, without_zone, zone_of
+from lance_core.expr.number_functions import NUMBER_FUNCTIONS, by_digits
 from lance_core.expr.patterns import contains, for_each, match_groups, match_regex
 from lance_core.expr.regex_functions import REGEX_FUNCTIONS
 from lance_core.expr.text_functions import TEXT_FUNCTIONS
@@ -53,7 +56,16 @@ def call(name: str, arguments: Sequence[Value]) -> Value:
     fewest, most, function = found
     if not fewest <= len(arguments) <= most:
         raise FilterError(f"{name} takes {fewest} to {most} arguments, got {len(arguments)}")
-    return function(*(plain(argument) for argument in arguments))
+    return function(*(_prepared(name, argument) for argument in arguments))
+
+
+def _prepared(name: str, value: Value) -> Value:
+    """A half float stays one where its text is wanted, and is a double where it is reckoned with."""
+    if name in _AS_THEY_ARE:
+        return value
+    if not pa.types.is_float16(value.type):
+        return plain(value)
+    return value if name in ("concat", "concat_ws") else cast(value, pa.float64()) if name in _DOUBLES else plain(value)
 
 
 def require_text(value: Value, what: str) -> Value:
@@ -68,6 +80,20 @@ def require_text(value: Value, what: str) -> Value:
 
 def _text(kernel: Callable[..., Value], what: str) -> Callable[..., Value]:
     return lambda value: kernel(require_text(value, what))
+
+
+def _cased(kernel: Callable[..., Value], full: Callable[[str], str], what: str) -> Callable[..., Value]:
+    """By the full rules of Unicode, which Arrow has not: one letter may become two, and a sigma at an end is another."""
+
+    def function(value: Value) -> Value:
+        text = require_text(value, what)
+        if is_scalar(text):
+            return constant(full(text.as_py()), text.type) if text.is_valid else text
+        if pc.all(pc.string_is_ascii(text)).as_py() is not False:
+            return kernel(text)
+        return pa.array([None if item is None else full(item) for item in text.to_pylist()], text.type)
+
+    return function
 
 
 def _search(kernel: Callable[..., Value], what: str) -> Callable[[Value, Value], Value]:
@@ -91,16 +117,16 @@ def _regex_groups(value: Value, pattern: Value, flags: Value | None = None) -> V
 
 def _length(value: Value) -> Value:
     if family_of(value.type) == "text":
-        return cast(pc.utf8_length(value), pa.int64())
+        return pc.utf8_length(value)
     if family_of(value.type) == "bytes":
-        return cast(pc.binary_length(value), pa.int64())
+        return pc.binary_length(value)
     return length_of(value)
 
 
 def _octet_length(value: Value) -> Value:
     if family_of(value.type) not in ("text", "bytes"):
         raise FilterError(f"octet_length expects a string or binary value, got {value.type}")
-    return cast(pc.binary_length(value), pa.int64())
+    return pc.binary_length(value)
 
 
 def _substring(value: Value, start: Value, count: Value | None = None) -> Value:
@@ -111,16 +137,20 @@ def _substring(value: Value, start: Value, count: Value | None = None) -> Value:
     return pc.utf8_slice_codeunits(require_text(value, "substr"), max(first, 0), stop)
 
 
+def _as_text(value: Value) -> Value:
+    return cast(value if pa.types.is_float16(value.type) else plain(value), pa.large_string())
+
+
 def _concat(*values: Value) -> Value:
     empty = constant("", pa.large_string())
     # Arrow's own way to skip nulls makes no value at all of a row of nulls.
-    texts = [pc.coalesce(cast(plain(value), pa.large_string()), empty) for value in values]
+    texts = [pc.coalesce(_as_text(value), empty) for value in values]
     return pc.binary_join_element_wise(*texts, empty)
 
 
 def _concat_ws(separator: Value, *values: Value) -> Value:
     """The values that are not null, with the separator between them."""
-    texts = [cast(plain(value), pa.large_string()) for value in values]
+    texts = [_as_text(value) for value in values]
     rows = next((len(text) for text in texts if not is_scalar(text)), 1)
     columns = [[text.as_py()] * rows if is_scalar(text) else text.to_pylist() for text in texts]
     joints = [separator.as_py()] * rows if is_scalar(separator) else separator.to_pylist()
@@ -135,34 +165,53 @@ def _concat_ws(separator: Value, *values: Value) -> Value:
 
 
 def _coalesce(*values: Value) -> Value:
-    result = values[-1]
-    for value in reversed(values[:-1]):
-        left, right = unify(value, result)
-        result = pc.coalesce(left, right)
+    """The first value that is not null; what stands behind a constant is not looked at, as it is never taken."""
+    kind = common_type(value.type for value in values)
+    result: Value = constant(None, kind)
+    for value in reversed(values):
+        here = cast_common(value, kind)
+        result = here if is_scalar(here) and here.is_valid else pc.coalesce(here, result)
     return result
 
 
 def _nullif(left: Value, right: Value) -> Value:
-    return pc.if_else(pc.fill_null(compare("=", left, right), False), constant(None, left.type), left)
+    first = as_common((right, left))[1]  # of two zones the first is kept, as in comparisons
+    return pc.if_else(pc.fill_null(compare("=", left, right), False), constant(None, first.type), first)
 
 
 def _if(condition: Value, then: Value, otherwise: Value) -> Value:
-    left, right = unify(then, otherwise)
+    left, right = as_common((then, otherwise))
     return pc.if_else(pc.fill_null(condition, False), left, right)
 
 
-def _number(kernel: Callable[[Value], Value], *, as_float: bool = False) -> Callable[[Value], Value]:
+def _number(kernel: Callable[[Value], Value]) -> Callable[[Value], Value]:
     def function(value: Value) -> Value:
         if family_of(value.type) not in ("int", "float", "decimal"):
             raise FilterError(f"expected a number, got {value.type}", cure="CAST it.")
-        return kernel(cast(value, pa.float64(), safe=False) if as_float else value)
+        return kernel(value)
 
     return function
 
 
 def _round(value: Value, digits: Value | None = None) -> Value:
-    places = 0 if digits is None or not isinstance(digits, pa.Scalar) else int(digits.as_py())
-    return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
+    """Halves away from zero; whole numbers as doubles."""
+    if family_of(value.type) not in ("int", "float", "decimal", "null"):
+        raise FilterError(f"expected a number, got {value.type}", cure="CAST it.")
+    number = value if family_of(value.type) in ("float", "decimal") else cast(value, pa.float64(), safe=False)
+    return by_digits(number, digits, _round_to)
+
+
+def _round_to(number: Value, places: int) -> Value:
+    if not pa.types.is_decimal(number.type):
+        return pc.round(number, ndigits=places, round_mode="half_towards_infinity")
+    kind = number.type
+    scale = max(0, min(kind.scale, places))
+    rounded = decimals.rescale(
+        number, decimals.like(kind, min(kind.precision + 1, 76 if kind.bit_width > 128 else 38), scale)
+    )
+    if places < 0:
+        rounded = pc.round(rounded, ndigits=places, round_mode="half_towards_infinity")
+    return pc.cast(rounded, decimals.like(kind, kind.precision, scale))
 
 
 def _power(base: Value, exponent: Value) -> Value:
@@ -179,21 +228,32 @@ _PARTS: Mapping[str, Callable[[Value], Value]] = MappingProxyType(
 )  # fmt: skip
 
 
-def _utc(value: Value) -> Value:
+def _local(value: Value) -> Value:
     if family_of(value.type) not in ("date", "timestamp", "time"):
         raise FilterError(f"expected a date or a timestamp, got {value.type}", cure="CAST it.")
-    return cast(value, pa.timestamp(value.type.unit)) if pa.types.is_timestamp(value.type) and value.type.tz else value
+    return to_local(value)
 
 
 def _fine_part(name: str, value: Value) -> Value:
     """Seconds of the minute in a finer unit, or all seconds since 1970 with their fraction."""
-    subject = _utc(value)
-    stamps = cast(subject, pa.timestamp("ns"), safe=False) if family_of(subject.type) != "time" else subject
     if name == "epoch":
-        ticks = cast(stamps, pa.timestamp("us"), safe=False).cast(pa.int64())
-        return pc.divide(cast(ticks, pa.float64(), safe=False), constant(1e6))
+        return _epoch(value)
+    stamps = _local(value)
+    if family_of(stamps.type) == "date":
+        stamps = cast(stamps, pa.timestamp("s"), safe=False)
     nanoseconds = pc.add(pc.multiply(pc.second(stamps), 1_000_000_000), _fraction(stamps))
     return pc.divide(nanoseconds, constant(_FINE[name], pa.int64()))
+
+
+def _epoch(value: Value) -> Value:
+    """Seconds since 1970, or since midnight, with their fraction; a zone does not matter."""
+    _local(value)  # refuses what has no time
+    if family_of(value.type) == "date":
+        stamps: Value = cast(cast(value, pa.date32(), safe=False), pa.timestamp("s"))
+    else:
+        stamps = value
+    ticks = cast(stamps, pa.int32()) if pa.types.is_time32(stamps.type) else cast(stamps, pa.int64())
+    return pc.divide(cast(ticks, pa.float64(), safe=False), constant(float(PER_SECOND[stamps.type.unit])))
 
 
 def _fraction(stamps: Value) -> Value:
@@ -210,7 +270,7 @@ def _date_part(part: Value, value: Value) -> Value:
         return _fine_part(name, value)
     if name not in _PARTS:
         raise FilterError(f"unknown part {name!r} of date_part", cure=f"Known parts: {', '.join([*_PARTS, *_FINE])}.")
-    return cast(_PARTS[name](_utc(value)), pa.int64())
+    return cast(_PARTS[name](_local(value)), pa.int64())
 
 
 def _part(name: str) -> Callable[[Value], Value]:
@@ -222,10 +282,19 @@ def _date_trunc(part: Value, value: Value) -> Value:
     known = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
     if name not in known:
         raise FilterError(f"unknown part {name!r} of date_trunc", cure=f"Known parts: {', '.join(known)}.")
-    stamps = _utc(value)
+    stamps = _local(value)
     if family_of(stamps.type) == "date":
         stamps = cast(cast(stamps, pa.date32(), safe=False), pa.timestamp("ns"))
-    return pc.floor_temporal(stamps, unit=name)
+    zone = zone_of(value.type)
+    if zone is not None and name in ("minute", "second", "millisecond", "microsecond"):
+        return with_zone(pc.floor_temporal(without_zone(value), unit=name), zone)
+    truncated = pc.floor_temporal(stamps, unit=name)
+    if zone is None:
+        return truncated
+    if name == "hour":
+        # An hour that clocks show twice stays the one that it is.
+        return with_zone(pc.subtract(without_zone(value), pc.subtract(stamps, truncated)), zone)
+    return to_zone(truncated, zone)
 
 
 def _arrow_cast(value: Value, name: Value, *, safe: bool) -> Value:
@@ -265,11 +334,13 @@ def _make_map(*parts: Value) -> Value:
     return map_of(call("make_array", parts[::2]), call("make_array", parts[1::2]))
 
 
+_DOUBLES = frozenset(NUMBER_FUNCTIONS) - {"greatest", "least", "nvl2", "nanvl", "atan2"} | {"round"}
+_AS_THEY_ARE = frozenset({"struct", "row", "named_struct"})
 _MANY = 255
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
-        "lower": (1, 1, _text(pc.utf8_lower, "lower")),
-        "upper": (1, 1, _text(pc.utf8_upper, "upper")),
+        "lower": (1, 1, _cased(pc.ascii_lower, str.lower, "lower")),
+        "upper": (1, 1, _cased(pc.ascii_upper, str.upper, "upper")),
         "trim": (1, 1, _text(pc.utf8_trim_whitespace, "trim")),
         "reverse": (1, 1, _text(pc.utf8_reverse, "reverse")),
         "length": (1, 1, _length),
@@ -302,8 +373,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "nullif": (2, 2, _nullif),
         "if": (3, 3, _if),
         "isnan": (1, 1, _number(pc.is_nan)),
-        "abs": (1, 1, _number(pc.abs)),
-        "sqrt": (1, 1, _number(pc.sqrt, as_float=True)),
+        "abs": (1, 1, _number(pc.abs_checked)),
         "floor": (1, 1, _number(pc.floor)),
         "ceil": (1, 1, _number(pc.ceil)),
         "round": (1, 2, _round),

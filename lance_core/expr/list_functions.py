@@ -10,6 +10,7 @@ They are computed row by row; a null list gives null, where nothing else is said
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from itertools import repeat as forever
@@ -18,11 +19,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.arrow_numpy import constant, no_values
+from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, plain_text, unify
-from lance_core.expr.lists import element
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain
+from lance_core.expr.common_type import as_common, cast_common, common_type
+from lance_core.expr.compare import key_of
+from lance_core.expr.lists import dims_of, element
 from lance_core.expr.text_functions import MAX_TEXT
+from lance_core.expr.value_text import plain_text
 
 Items = list[Any]
 Row = tuple[int, int, Callable[..., Value]]
@@ -51,17 +55,6 @@ def _item_type(kind: pa.DataType, name: str) -> pa.DataType:
     return found
 
 
-def _common(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """The one type that items of all these types have."""
-    found: pa.DataType = pa.null()
-    for kind in kinds:
-        if pa.types.is_null(found) or found == kind:
-            found = kind
-        elif not pa.types.is_null(kind):
-            found = unify(no_values(found), no_values(kind))[0].type
-    return found
-
-
 def _lists(name: str, fewest: int, most: int, function: Callable[..., Any], *, items: Sequence[int] = (0,)) -> Row:
     """A function whose result is a list of what its arguments hold: `items` says which of them are or hold items."""
 
@@ -71,8 +64,14 @@ def _lists(name: str, fewest: int, most: int, function: Callable[..., Any], *, i
             _item_type(value.type, name) if number == items[0] or number in items[1:] else value.type
             for number, value in enumerate(values)
         ]
-        single = [kinds[number] for number in _SINGLE.get(name, ()) if number < len(kinds)]
-        kind = pa.list_(_common([*(kinds[number] for number in items if number < len(kinds)), *single]))
+        singles = [number for number in _SINGLE.get(name, ()) if number < len(kinds)]
+        many = [number for number in items if number < len(kinds)]
+        item = common_type(kinds[number] for number in [*many, *singles])
+        is_large = any(pa.types.is_large_list(values[number].type) for number in many)
+        kind = pa.large_list(item) if is_large else pa.list_(item)
+        for numbers, wanted in ((singles, item), (many, kind)):
+            for number in numbers:
+                values[number] = cast_common(values[number], wanted)
         return made_of((function(*row) for row in rows_of(values)), kind, values)
 
     return fewest, most, call
@@ -91,7 +90,7 @@ def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: p
     return fewest, most, call
 
 
-def _unless_null(function: Callable[..., Items]) -> Callable[..., Items | None]:
+def _unless_null(function: Callable[..., Items | None]) -> Callable[..., Items | None]:
     return lambda items, *rest: None if items is None else function(items, *rest)
 
 
@@ -99,7 +98,7 @@ def _distinct(items: Iterable[Any]) -> Items:
     found: Items = []
     seen: set[Any] = set()
     for item in items:
-        key = repr(item)
+        key = key_of(item)
         if key not in seen:
             seen.add(key)
             found.append(item)
@@ -115,28 +114,42 @@ def _set(choose: Callable[[Items, Items], Iterable[Any]]) -> Callable[..., Items
     return lambda left, right: None if left is None or right is None else _distinct(choose(left, right))
 
 
-def _remove(items: Items, gone: Any, count: int = 1) -> Items:
-    left = max(count, 0)
+def _which(*, are_in: bool) -> Callable[[Items, Items], Items]:
+    """The items of one list that are, or are not, in another."""
+
+    def choose(left: Items, right: Items) -> Items:
+        others = set(map(key_of, right))
+        return [item for item in left if (key_of(item) in others) is are_in]
+
+    return choose
+
+
+def _remove(items: Items, gone: Any, count: int | None = 1) -> Items | None:
+    if gone is None:
+        return None
+    left, wanted = max(count or 0, 0), key_of(gone)
     kept: Items = []
     for item in items:
-        if left and item == gone:
+        if left and key_of(item) == wanted:
             left -= 1
         else:
             kept.append(item)
     return kept
 
 
-def _replace(items: Items, old: Any, new: Any, count: int = 1) -> Items:
-    left = max(count, 0)
+def _replace(items: Items, old: Any, new: Any, count: int | None = 1) -> Items | None:
+    left, wanted = max(count or 0, 0), key_of(old)
     made: Items = []
     for item in items:
-        hit = bool(left) and item == old
+        hit = bool(left) and key_of(item) == wanted
         left -= hit
         made.append(new if hit else item)
     return made
 
 
-def _resize(items: Items, size: int, fill: Any = None) -> Items:
+def _resize(items: Items, size: int | None, fill: Any = None) -> Items:
+    if size is None:
+        return []
     if not 0 <= size <= MAX_TEXT:
         raise FilterError(f"a list of {size:,} items, at most {MAX_TEXT:,} are made")
     return [*items[:size], *[fill] * (size - len(items))]
@@ -150,7 +163,9 @@ def _slice(items: Items, first: int | None, last: int | None, step: int = 1) -> 
     begin = first + len(items) if first < 0 else max(first - 1, 0)
     end = last + len(items) if last < 0 else min(last, len(items)) - 1
     begin = max(begin, 0)
-    return items[begin : end + 1 : step] if step > 0 else items[end : begin + 1 : step]
+    if step > 0:
+        return items[begin : end + 1 : step]
+    return items[begin : end - 1 if end > 0 else None : step] if len(items) > begin >= end else []
 
 
 def _sort(items: Items, order: str = "ASC", nulls: str = "NULLS FIRST") -> Items | None:
@@ -158,13 +173,19 @@ def _sort(items: Items, order: str = "ASC", nulls: str = "NULLS FIRST") -> Items
         return None
     if order.upper() not in ("ASC", "DESC") or nulls.upper() not in ("NULLS FIRST", "NULLS LAST"):
         raise FilterError(f"array_sort by {order!r}, {nulls!r}", cure="Use 'ASC' or 'DESC', 'NULLS FIRST' or 'NULLS LAST'.")
-    known = sorted((item for item in items if item is not None), reverse=order.upper() == "DESC")
+    known = sorted((item for item in items if item is not None), key=order_of, reverse=order.upper() == "DESC")
     empty = [None] * (len(items) - len(known))
     return [*empty, *known] if nulls.upper() == "NULLS FIRST" else [*known, *empty]
 
 
+def order_of(item: Any) -> Any:
+    """What floats order by: NaN above all numbers, -0.0 below 0.0."""
+    return (item != item, item, math.copysign(1.0, item)) if isinstance(item, float) else item
+
+
 def _position(items: Items, wanted: Any, first: int = 1) -> int | None:
-    return next((number for number, item in enumerate(items, 1) if number >= first and item == wanted), None)
+    key = key_of(wanted)
+    return next((number for number, item in enumerate(items, 1) if number >= first and key_of(item) == key), None)
 
 
 def _as_text(items: Items, by: str | None, null: str | None = None) -> str | None:
@@ -184,7 +205,7 @@ def _text(item: Any) -> str:
     raise FilterError(f"array_to_string of {type(item).__name__}", cure="CAST the items to strings.")
 
 
-def _extreme(choose: Callable[[Items], Any]) -> Callable[[Items], Any]:
+def _extreme(choose: Callable[..., Any]) -> Callable[[Items], Any]:
     def function(items: Items) -> Any:
         known = [item for item in items if item is not None]
         return choose(known) if known else None
@@ -194,8 +215,10 @@ def _extreme(choose: Callable[[Items], Any]) -> Callable[[Items], Any]:
 
 def _make(*given: Value) -> Value:
     values = [plain(value) for value in given]
-    kind = pa.list_(_common([value.type for value in values]))
-    return made_of(([*row] for row in rows_of(values)), kind, values) if values else constant([], pa.list_(pa.int64()))
+    if not values:
+        return constant([], pa.list_(pa.int64()))
+    values = as_common(values)
+    return made_of(([*row] for row in rows_of(values)), pa.list_(values[0].type), values)
 
 
 def _repeat_item(given: Value, count: Value) -> Value:
@@ -213,13 +236,14 @@ def _size(times: int | None) -> int:
 def _split(text: str | None, by: str | None, null: Any = _SKIP) -> Items | None:
     if text is None:
         return None
-    parts = [text] if by == "" else [*text] if by is None else text.split(by) if text else []
+    parts = [text] * bool(text) if by == "" else [*text] if by is None else text.split(by) if text else []
     return [None if part == null else part for part in parts]
 
 
 def _string_to_array(*given: Value) -> Value:
     values = [plain(value) for value in given]
-    return made_of((_split(*row) for row in rows_of(values)), pa.list_(pa.string()), values)
+    item = pa.large_string() if values[0].type == pa.large_string() else pa.string()
+    return made_of((_split(*row) for row in rows_of(values)), pa.list_(item), values)
 
 
 def _flatten(given: Value) -> Value:
@@ -289,8 +313,9 @@ def _zip(*given: Value) -> Value:
     fields = [pa.field(str(at), _item_type(value.type, "arrays_zip")) for at, value in enumerate(given, 1)]
 
     def row_of(row: tuple[Any, ...]) -> Items | None:
-        if any(items is None for items in row):
+        if all(items is None for items in row):
             return None
+        row = tuple(items or [] for items in row)
         return [{str(at): item for at, item in enumerate(items, 1)} for items in zip_longest(*row)]
 
     return made_of(map(row_of, rows_of(given)), pa.list_(pa.struct(fields)), given)
@@ -311,8 +336,8 @@ _NAMED: Mapping[str, Row] = MappingProxyType(
         "array_prepend": _lists("array_prepend", 2, 2, lambda item, items: [item, *(items or [])], items=(1,)),
         "array_concat": _lists("array_concat", 1, 255, _concat, items=range(255)),
         "array_distinct": _lists("array_distinct", 1, 1, _unless_null(_distinct)),
-        "array_except": _lists("array_except", 2, 2, _set(lambda a, b: (x for x in a if x not in b)), items=_BOTH),
-        "array_intersect": _lists("array_intersect", 2, 2, _set(lambda a, b: (x for x in a if x in b)), items=_BOTH),
+        "array_except": _lists("array_except", 2, 2, _set(_which(are_in=False)), items=_BOTH),
+        "array_intersect": _lists("array_intersect", 2, 2, _set(_which(are_in=True)), items=_BOTH),
         "array_union": _lists("array_union", 2, 2, _set(lambda a, b: [*a, *b]), items=_BOTH),
         "array_pop_back": _lists("array_pop_back", 1, 1, _unless_null(lambda items: items[:-1])),
         "array_pop_front": _lists("array_pop_front", 1, 1, _unless_null(lambda items: items[1:])),
@@ -333,14 +358,15 @@ _NAMED: Mapping[str, Row] = MappingProxyType(
         "array_position": _of("array_position", 2, 3, _position, pa.uint64()),
         "array_positions": _of(
             "array_positions", 2, 2,
-            lambda items, wanted: [at for at, item in enumerate(items, 1) if item == wanted], pa.list_(pa.uint64()),
+            lambda items, wanted: [at for at, item in enumerate(items, 1) if key_of(item) == key_of(wanted)],
+            pa.list_(pa.uint64()),
         ),
         "array_to_string": _of("array_to_string", 2, 3, _as_text, pa.string()),
-        "array_max": _of("array_max", 1, 1, _extreme(max), None),
-        "array_min": _of("array_min", 1, 1, _extreme(min), None),
+        "array_max": _of("array_max", 1, 1, _extreme(lambda known: max(known, key=order_of)), None),
+        "array_min": _of("array_min", 1, 1, _extreme(lambda known: min(known, key=order_of)), None),
         "array_any_value": _of("array_any_value", 1, 1, _extreme(lambda known: known[0]), None),
         "array_empty": _of("array_empty", 1, 1, lambda items: not items, pa.bool_()),
-        "array_dims": _of("array_dims", 1, 1, lambda items: [len(items)] if items else None, pa.list_(pa.uint64())),
+        "array_dims": _of("array_dims", 1, 1, lambda items: dims_of(items) if items else None, pa.list_(pa.uint64())),
         "array_ndims": (1, 1, _ndims),
         "range": (1, 3, _series(past_end=0)),
         "generate_series": (1, 3, _series(past_end=1)),

@@ -9,6 +9,8 @@ Each row's items are found in one flat child array: compare that once, then ask 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from pyarrow import compute
 from lance_core.arrow_numpy import FALSE, TRUE, arrow_of, constant, numpy_of, true_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, repeat
-from lance_core.expr.compare import compare, is_in
+from lance_core.expr.common_type import as_common
+from lance_core.expr.compare import compare, is_in, key_of, total_order
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -34,16 +37,29 @@ def array_contains(lists: Value, item: Value) -> Value:
     """Whether each list holds the item; null for a null list or a null item."""
     rows = _require_list(lists, "array_has")
     if not isinstance(item, pa.Scalar):
-        raise FilterError(
-            "the value of array_has must be a constant", cure="To compare two columns, use columns of single values."
-        )
+        if is_scalar(lists):
+            rows = repeat(lists, len(item))
+        found = _equal(pc.list_flatten(rows), item.take(pc.list_parent_indices(rows)))
+        return pc.if_else(pc.is_valid(item), _any_item(rows, found), constant(None, pa.bool_()))
     if not item.is_valid:
         return pa.nulls(len(rows), pa.bool_())
-    return _any_item(rows, compare("=", pc.list_flatten(rows), item))
+    return _any_item(rows, _equal(pc.list_flatten(rows), item))
+
+
+def _equal(left: Value, right: Value) -> Value:
+    """Whether items are equal: NaN is itself, -0.0 is not 0.0."""
+    if "float" not in (family_of(left.type), family_of(right.type)):
+        return compare("=", left, right)
+    first, second = as_common((left, right))
+    if not pa.types.is_floating(first.type):
+        return compare("=", first, second)
+    return pc.equal(total_order(first), total_order(second))
 
 
 def array_has_any(lists: Value, wanted: Value) -> Value:
     """Whether each list holds any of the items; nulls equal each other here, as the official library has it."""
+    if not is_scalar(wanted) or _has_floats(lists):
+        return _by_sets(lists, wanted, "array_has_any", lambda held, asked: not held.isdisjoint(asked))
     rows, items = _require_list(lists, "array_has_any"), _constants(wanted, "array_has_any")
     flat = pc.list_flatten(rows)
     found = pc.fill_null(is_in(flat, [item for item in items if item.is_valid]), FALSE) if items else _none(flat)
@@ -54,6 +70,8 @@ def array_has_any(lists: Value, wanted: Value) -> Value:
 
 def array_has_all(lists: Value, wanted: Value) -> Value:
     """Whether each list holds every one of the items."""
+    if not is_scalar(wanted) or _has_floats(lists):
+        return _by_sets(lists, wanted, "array_has_all", lambda held, asked: asked <= held)
     rows = _require_list(lists, "array_has_all")
     result: Value = pc.is_valid(rows)
     result = pc.if_else(result, TRUE, constant(None, pa.bool_()))
@@ -62,6 +80,27 @@ def array_has_all(lists: Value, wanted: Value) -> Value:
         found = pc.is_null(flat) if not item.is_valid else compare("=", flat, item)
         result = pc.and_kleene(result, _any_item(rows, found))
     return result
+
+
+def _has_floats(lists: Value) -> bool:
+    """Whether items are floats, of which -0.0 and 0.0 are two here."""
+    kind = lists.type
+    return not pa.types.is_null(kind) and hasattr(kind, "value_type") and bool(pa.types.is_floating(kind.value_type))
+
+
+def _by_sets(lists: Value, wanted: Value, what: str, holds: Callable[[set[Any], set[Any]], bool]) -> Value:
+    """The same for lists of a column on both sides, row by row."""
+    for value in (lists, wanted):
+        _require_list(value, what)
+    rows_of = next((len(value) for value in (lists, wanted) if not is_scalar(value)), 1)
+    given = [repeat(value, rows_of) if is_scalar(value) else value for value in as_common((lists, wanted))]
+    rows = zip(*(keys_of(value) for value in given), strict=True)
+    return pa.array([None if None in row else holds(set(row[0] or ()), set(row[1] or ())) for row in rows], pa.bool_())
+
+
+def keys_of(lists: Value) -> list[list[Any] | None]:
+    """The items of each list as values that are equal where SQL's items are: NaN equals itself, -0.0 is not 0.0."""
+    return [None if row is None else [key_of(item) for item in row] for row in lists.to_pylist()]
 
 
 def _none(flat: Value) -> Value:
@@ -94,9 +133,33 @@ def length_of(value: Value) -> Value:
 def cardinality(value: Value) -> Value:
     """Number of items of each list, or of entries of each map."""
     if not pa.types.is_map(value.type):
-        return length_of(value)
+        return _num_leaves(value) if _holds_lists(value) else length_of(value)
     entry = pa.struct([pa.field("key", value.type.key_type, nullable=False), pa.field("value", value.type.item_type)])
     return length_of(cast(value, pa.list_(entry)))
+
+
+def _holds_lists(value: Value) -> bool:
+    kind = value.type
+    return hasattr(kind, "value_type") and not pa.types.is_null(kind) and hasattr(kind.value_type, "value_type")
+
+
+def _num_leaves(value: Value) -> Value:
+    rows = (
+        [None if row is None else math.prod(dims_of(row)) for row in repeat(value, 1).to_pylist()]
+        if is_scalar(value)
+        else [None if row is None else math.prod(dims_of(row)) for row in value.to_pylist()]
+    )
+    made = pa.array(rows, pa.int64())
+    return made[0] if is_scalar(value) else made
+
+
+def dims_of(items: list[Any]) -> list[int]:
+    """The lengths of a list, of its first item, of the first of that, as for an array of many dimensions."""
+    found = [len(items)]
+    while items and isinstance(items[0], list):
+        items = items[0]
+        found.append(len(items))
+    return found
 
 
 def element(lists: Value, index: Value) -> Value:
@@ -108,12 +171,15 @@ def element(lists: Value, index: Value) -> Value:
     ):
         return pc.struct_field(lists, str(index.as_py()))
     rows = _require_list(lists, "an index")
-    if not isinstance(index, pa.Scalar) or not pa.types.is_integer(index.type):
-        raise FilterError("a list index must be a constant integer, counted from 1")
-    position = index.as_py()
+    if not pa.types.is_integer(index.type) and not pa.types.is_null(index.type):
+        raise FilterError(f"a list index must be an integer, counted from 1, got {index.type}")
+    if is_scalar(lists) and not is_scalar(index):
+        rows = repeat(lists, len(index))
+    wanted = cast(repeat(index, len(rows)) if is_scalar(index) else index, pa.int64(), safe=False)
+    positions = numpy_of(pc.fill_null(wanted, 0), may_copy=True)
     lengths = numpy_of(pc.fill_null(pc.list_value_length(rows), 0), may_copy=True).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    offsets = np.full(len(rows), position - 1) if position is not None and position > 0 else lengths + (position or -(2**40))
+    offsets = np.where(positions > 0, positions - 1, np.where(positions < 0, lengths + positions, -1))
     inside = (offsets >= 0) & (offsets < lengths)
     indices = arrow_of(np.where(inside, starts + offsets, 0), pa.int64(), mask=~inside)
     return pc.list_flatten(rows).take(indices)

@@ -18,7 +18,9 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
+from lance_core.expr.common_type import as_common
+from lance_core.expr.compare import compare, total_order
 from lance_core.expr.list_functions import made_of, rows_of
 from lance_core.expr.text_functions import by_row
 
@@ -85,28 +87,86 @@ def _log(value: Value, other: Value | None = None) -> Value:
 
 
 def _trunc(value: Value, digits: Value | None = None) -> Value:
-    places = 0 if digits is None or not isinstance(digits, pa.Scalar) else int(digits.as_py() or 0)
-    return _float(lambda number: pc.round(number, ndigits=places, round_mode="towards_zero"))(value)
+    return _float(lambda number: by_digits(number, digits, _trunc_to))(value)
+
+
+def _trunc_to(number: Value, places: int) -> Value:
+    cut = pc.round(number, ndigits=places, round_mode="towards_zero")
+    return pc.if_else(pc.equal(number, constant(0.0, number.type)), constant(0.0, number.type), cut)
+
+
+def by_digits(number: Value, digits: Value | None, function: Callable[[Value, int], Value]) -> Value:
+    """A function of numbers and of a count of digits, which may be a column; null where a side is null."""
+    if digits is None:
+        return function(number, 0)
+    if family_of(digits.type) not in ("int", "null"):
+        raise FilterError(f"a count of digits is a whole number, got {digits.type}", cure="CAST it.")
+    if isinstance(digits, pa.Scalar):
+        whole = function(number, 0 if not digits.is_valid else max(min(int(digits.as_py()), 400), -400))
+        return whole if digits.is_valid else pc.if_else(constant(False), whole, constant(None, whole.type))
+    numbers = repeat(number, len(digits)) if is_scalar(number) else number
+    found: Value = pa.nulls(len(digits), number.type)
+    for places in pc.unique(digits).drop_null().to_pylist():
+        made = function(numbers, max(min(places, 400), -400))
+        here = pc.fill_null(pc.equal(digits, constant(places, digits.type)), False)
+        found = pc.if_else(here, made.cast(number.type), found)
+    return found
 
 
 def _nanvl(value: Value, other: Value) -> Value:
-    left, right = unify(value, other)
+    kind = _floating(value.type, other.type)
+    left, right = (cast(each, kind, safe=False) for each in (value, other))
     return pc.if_else(pc.is_nan(left), right, left)
 
 
-def _extreme(kernel: Callable[..., Value]) -> Callable[..., Value]:
+def _atan2(y: Value, x: Value) -> Value:
+    kind = _floating(y.type, x.type)
+    return pc.atan2(*(cast(value, kind, safe=False) for value in (y, x)))
+
+
+def _floating(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type of floats that two numbers become: single where both are floats or short integers that it holds."""
+    if any(kind == pa.float64() or pa.types.is_decimal(kind) for kind in (left, right)):
+        return pa.float64()
+    return pa.float32()
+
+
+def _extreme(name: str, kernel: Callable[..., Value]) -> Callable[..., Value]:
     def function(*values: Value) -> Value:
-        result = values[0]
-        for value in values[1:]:
-            left, right = unify(result, value)
-            result = kernel(left, right, skip_nulls=True)
+        given = as_common(values[::-1])[::-1]  # of two zones the first is kept, as in comparisons
+        family = family_of(given[0].type)
+        if family == "nested":
+            raise FilterError(f"{name} takes values that have an order, got {given[0].type}")
+        result = given[0]
+        for value in given[1:]:
+            result = _extreme_of(name, kernel, result, value)
         return result
 
     return function
 
 
+def _extreme_of(name: str, kernel: Callable[..., Value], left: Value, right: Value) -> Value:
+    """By the order of comparisons: NaN is above all numbers, and -0.0 below 0.0."""
+    if not pa.types.is_floating(left.type):
+        if family_of(left.type) in ("text", "bytes", "bool", "decimal", "int", "null"):
+            return pc.if_else(_first_wins(name, left, right), left, right)
+        return kernel(left, right, skip_nulls=True)
+    return pc.if_else(_first_wins(name, left, right), left, right)
+
+
+def _first_wins(name: str, left: Value, right: Value) -> Value:
+    if pa.types.is_null(left.type):
+        return constant(True)
+    if pa.types.is_floating(left.type):
+        keys = total_order(left), total_order(right)
+        wins = pc.greater_equal(*keys) if name == "greatest" else pc.less_equal(*keys)
+    else:
+        wins = compare(">=" if name == "greatest" else "<=", left, right)
+    return pc.coalesce(wins, pc.is_valid(left))
+
+
 def _nvl2(test: Value, then: Value, otherwise: Value) -> Value:
-    left, right = unify(then, otherwise)
+    left, right = as_common((then, otherwise))
     return pc.if_else(pc.is_valid(test), left, right)
 
 
@@ -173,10 +233,11 @@ _VECTORS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType
 )
 NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
-        "greatest": (1, 255, _extreme(pc.max_element_wise)),
-        "least": (1, 255, _extreme(pc.min_element_wise)),
+        "greatest": (1, 255, _extreme("greatest", pc.max_element_wise)),
+        "least": (1, 255, _extreme("least", pc.min_element_wise)),
         "nvl2": (3, 3, _nvl2),
         "nanvl": (2, 2, _nanvl),
+        "sqrt": (1, 1, _float(pc.sqrt)),
         "exp": (1, 1, _float(pc.exp)),
         "ln": (1, 1, _float(pc.ln)),
         "log": (1, 2, _log),
@@ -188,7 +249,7 @@ NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingP
         "asin": (1, 1, _float(pc.asin)),
         "acos": (1, 1, _float(pc.acos)),
         "atan": (1, 1, _float(pc.atan)),
-        "atan2": (2, 2, _float(pc.atan2)),
+        "atan2": (2, 2, _atan2),
         "sinh": (1, 1, _numpy(np.sinh)),
         "cosh": (1, 1, _numpy(np.cosh)),
         "tanh": (1, 1, _numpy(np.tanh)),

@@ -23,7 +23,7 @@ from lance_core.errors import FilterError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.expr.evaluate import type_of
-from lance_core.expr.literals import decode_hex, parse_interval, parse_number
+from lance_core.expr.literals import decode_hex, parse_instant, parse_interval, parse_number
 from lance_core.expr.system import SYSTEM_COLUMNS
 
 MAX_CHARACTERS = 16 << 20
@@ -138,7 +138,9 @@ class _Translator:
     def translate(self, node: Any) -> Expr:
         kind = type(node).__name__
         if kind in _COMPARISONS:
-            return ast.Compare(_COMPARISONS[kind], self.translate(node.this), self.translate(node.expression))
+            return ast.Compare(
+                _COMPARISONS[kind], _instant(self.translate(node.this)), _instant(self.translate(node.expression))
+            )
         if kind in _ARITHMETIC:
             return ast.Arithmetic(_ARITHMETIC[kind], self.translate(node.this), self.translate(node.expression))
         handler = _HANDLERS.get(kind)
@@ -190,6 +192,15 @@ class _Translator:
         listing = ", ".join(f"`{item}`" for item in (near or list(known)[:20]))
         cure = f"Did you mean {listing}?" if near else f"Known: {listing or 'nothing below it'}."
         return FilterError(what, cure=cure)
+
+
+def _instant(expr: Expr) -> Expr:
+    """A constant `TIMESTAMP '...'` that names a zone, which a cast would forget: beside a column it means that instant."""
+    if not isinstance(expr, ast.Cast) or expr.safe or expr.parameters or expr.type not in ("timestamp", "datetime"):
+        return expr
+    text = expr.item.value if isinstance(expr.item, ast.Literal) else None
+    instant = parse_instant(text) if isinstance(text, str) else None
+    return expr if instant is None or instant.zone is None else ast.Literal(instant)
 
 
 def _match(name: str, known: Sequence[str]) -> str | None:
@@ -267,12 +278,12 @@ def _is(translator: _Translator, node: Any) -> Expr:
 def _in(translator: _Translator, node: Any) -> Expr:
     if node.args.get("query") is not None or node.args.get("unnest") is not None or not node.expressions:
         raise FilterError(f"{node.sql()!r} is not supported in a filter", cure="IN needs a list of at least one value.")
-    return _negated(node, ast.In(translator.translate(node.this), translator.all(node.expressions)))
+    return _negated(node, ast.In(translator.translate(node.this), tuple(map(_instant, translator.all(node.expressions)))))
 
 
 def _between(translator: _Translator, node: Any) -> Expr:
     item = translator.translate(node.this)
-    low, high = translator.translate(node.args["low"]), translator.translate(node.args["high"])
+    low, high = (_instant(translator.translate(node.args[name])) for name in ("low", "high"))
     return _negated(node, ast.And((ast.Compare(">=", item, low), ast.Compare("<=", item, high))))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -143,7 +144,34 @@ def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
     if set(flags) - set("ims"):
         raise FilterError(f"unknown regular expression flags {flags!r}", cure="Known flags: i, m, s.")
     prefix = f"(?{flags})" if flags else ""
-    return _for_each_pattern(item, pattern, lambda values, text: pc.match_substring_regex(values, prefix + text))
+
+    def match(values: Value, text: str) -> Value:
+        if _UNICODE_CLASS.search(text) and not _is_ascii(values):
+            return _match_unicode(values, text, flags)
+        return pc.match_substring_regex(values, prefix + text)
+
+    return _for_each_pattern(item, pattern, match)
+
+
+_UNICODE_CLASS = re.compile(r"\\[wWdDsSbB]")
+
+
+def _is_ascii(values: Value) -> bool:
+    if isinstance(values, pa.Scalar):
+        return not values.is_valid or str(values.as_py()).isascii()
+    return pc.all(pc.string_is_ascii(values)).as_py() is not False
+
+
+def _match_unicode(values: Value, pattern: str, flags: str) -> Value:
+    """By letters, digits and spaces of all scripts, where RE2 knows those of ASCII alone."""
+    matcher = compiled(pattern, sum(getattr(re, letter.upper()) for letter in flags))
+    rows = [values.as_py()] if is_scalar(values) else values.to_pylist()
+    with in_time(pattern):
+        found = [
+            None if row is None else matcher.search(row, concurrent=True, timeout=MAX_SECONDS) is not None for row in rows
+        ]
+    made = pa.array(found, pa.bool_())
+    return made[0] if is_scalar(values) else made
 
 
 def match_groups(item: Value, pattern: Value, found: Value, flags: str = "") -> Value:
@@ -186,13 +214,24 @@ def regex_module() -> Any:
     return import_module("regex")
 
 
+_CLASSES = MappingProxyType(
+    {
+        "alpha": "A-Za-z", "digit": "0-9", "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z", "space": r" \t\n\v\f\r",
+        "blank": r" \t", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f", "print": " -~",
+        "graph": "!-~", "punct": r"!-/:-@\[-`{-~", "ascii": r"\x00-\x7f",
+    }
+)  # fmt: skip
+"""What the named classes mean: ASCII, as in RE2."""
+_POSIX = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
+
+
 @lru_cache(maxsize=64)
 def compiled(pattern: str, flags: int) -> Any:
     """The pattern for the module `regex`, whose flags have the numbers of `re`. FilterError when it is none."""
     if len(pattern) > MAX_PATTERN:
         raise FilterError(f"a pattern has {len(pattern):,} characters, at most {MAX_PATTERN:,} are read")
     try:
-        return regex_module().compile(pattern, flags)
+        return regex_module().compile(_POSIX.sub(lambda found: _CLASSES[found[1]], pattern), flags)
     except (regex_module().error, OverflowError) as error:
         raise FilterError(f"{pattern!r} is no regular expression: {error}") from error
 

@@ -60,14 +60,23 @@ def _replace(text: str | None, pattern: str | None, new: str | None, flags: str 
     try:
         matcher = compiled(pattern, _flags(flags))
         with in_time(pattern):
-            found: str = matcher.sub(
-                _template(new), text, count=0 if "g" in flags else 1, concurrent=True, timeout=MAX_SECONDS
-            )
+            if "g" in flags:
+                found = _replaced(text, pattern, _template(new), flags)
+            else:
+                found = matcher.sub(_template(new), text, count=1, concurrent=True, timeout=MAX_SECONDS)
     except (regex_module().error, IndexError) as error:
         raise FilterError(f"regexp_replace by {new!r}: {error}", cure="Name groups as $1 or ${name}.") from error
     if len(found) > MAX_TEXT:
         raise FilterError(f"regexp_replace makes a text of more than {MAX_TEXT:,} characters")
     return found
+
+
+def _replaced(text: str, pattern: str, template: str, flags: str) -> str:
+    parts, end = [], 0
+    for match in _found(text, pattern, flags):
+        parts += [text[end : match.start()], match.expand(template)]
+        end = match.end()
+    return "".join([*parts, text[end:]])
 
 
 def _begin(start: int) -> int:
@@ -77,7 +86,7 @@ def _begin(start: int) -> int:
 
 
 def _count(text: str | None, pattern: str | None, start: int | None = 1, flags: str | None = "") -> int:
-    if text is None or not pattern or start is None:
+    if text is None or pattern is None or start is None or start > len(text) + 1:
         return 0
     with in_time(pattern):
         return sum(1 for _ in _found(text[_begin(start) :], pattern, flags))
@@ -87,6 +96,8 @@ def _instr(
     text: str | None, pattern: str | None, start: int | None = 1, number: int | None = 1, flags: str | None = "",
     group: int | None = 0,
 ) -> int | None:  # fmt: skip
+    if pattern == "":
+        return 0
     if text is None or pattern is None:
         return None
     first, wanted = _begin(1 if start is None else start), number or 1
@@ -102,8 +113,12 @@ def _instr(
 
 
 def _found(text: str, pattern: str, flags: str | None) -> Iterator[Any]:
-    matches: Iterator[Any] = compiled(pattern, _flags(flags or "")).finditer(text, concurrent=True, timeout=MAX_SECONDS)
-    return matches
+    end = -1
+    for match in compiled(pattern, _flags(flags or "")).finditer(text, concurrent=True, timeout=MAX_SECONDS):
+        # Nothing is not found again where something was found.
+        if match.end() > match.start() or match.start() != end:
+            yield match
+        end = match.end()
 
 
 def _overlay(text: str | None, new: str | None, start: int | None, count: int | None = -1) -> str | None:
@@ -116,7 +131,7 @@ def _overlay(text: str | None, new: str | None, start: int | None, count: int | 
 def _find_in_set(text: str | None, listed: str | None) -> int | None:
     if text is None or listed is None:
         return None
-    parts = listed.split(",") if listed else []
+    parts = listed.split(",")
     return parts.index(text) + 1 if text in parts else 0
 
 
@@ -150,8 +165,9 @@ def _row(
         for value, family in zip(values, families, strict=False):
             if family_of(value.type) not in (*family.split("|"), "null"):
                 raise FilterError(f"{name} takes {family} here, got {value.type}", cure="CAST it.")
-        wide = values[0].type == pa.large_string()
-        result = kind if kind is not None else pa.large_string() if wide else pa.string()
+        result = pa.string() if kind is None else kind
+        if name == "find_in_set" and pa.large_string() == values[0].type == values[1].type:
+            result = pa.int64()
         return made_of((function(*row) for row in rows_of(values)), result, values)
 
     return fewest, most, call

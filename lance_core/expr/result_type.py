@@ -18,17 +18,16 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow_numpy import constant
-from lance_core.expr import ast
+from lance_core.expr import ast, decimals
 from lance_core.expr.ast import Expr
 from lance_core.expr.coerce import family_of
+from lance_core.expr.common_type import common_type, decimal_of, integer_type
 from lance_core.expr.evaluate import evaluate_value, type_of
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
 _INT32 = frozenset({"length", "char_length", "character_length", "octet_length", "date_part", "datepart"})
 _FINE_PARTS = (ast.Literal("epoch"), ast.Literal("nanosecond"))
 _UINT64 = frozenset({"array_length", "list_length", "cardinality"})
-_TEXTS = frozenset({"concat", "concat_ws"})
 _NULL_AT_TIMES = frozenset({"random", "uuid", "try_cast_to_type"})
 """Nullable whatever they give, as the official library says."""
 
@@ -65,30 +64,24 @@ def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | N
     left, right = _operand(expr.left, expr.right, schema), _operand(expr.right, expr.left, schema)
     if left is None or right is None:
         return None
+    if pa.types.is_null(left) != pa.types.is_null(right) and {family_of(left), family_of(right)} <= {"null", "int"}:
+        return right if pa.types.is_null(left) else left
     if pa.types.is_floating(left) or pa.types.is_floating(right):
         return _float_type(left, right)
     if pa.types.is_integer(left) and pa.types.is_integer(right):
-        found = _integer_type(left, right)
-        return found if found is not None else _decimal_type(expr.op, pa.decimal128(20, 0), pa.decimal128(20, 0))
-    if pa.types.is_decimal(left) and left == right:
-        return _decimal_type(expr.op, left, right)
-    return None
-
-
-def _decimal_type(op: str, left: Any, right: Any) -> pa.DataType | None:
-    if op == "*":
-        return pa.decimal128(min(left.precision + right.precision + 1, 38), left.scale + right.scale)
-    if op in ("+", "-"):
-        scale = max(left.scale, right.scale)
-        whole = max(left.precision - left.scale, right.precision - right.scale)
-        return pa.decimal128(min(scale + whole + 1, 38), scale)
-    return None
+        found = integer_type(left, right)
+        if found is not None:
+            return found
+    if pa.types.is_decimal(left) and pa.types.is_decimal(right) and left.bit_width != right.bit_width:
+        left = right = common_type((left, right))
+    first, second = decimal_of(left), decimal_of(right)
+    return None if first is None or second is None else decimals.result_of(expr.op, first, second)
 
 
 def _operand(expr: Expr, other: Expr, schema: pa.Schema) -> pa.DataType | None:
     """The type of one side: a constant takes the type of the column on the other side, when it fits."""
     own = stored_type(expr, schema)
-    if not isinstance(expr, ast.Literal) or isinstance(other, ast.Literal):
+    if not isinstance(expr, ast.Literal) or not isinstance(other, ast.Column):
         return own
     beside = stored_type(other, schema)
     if isinstance(expr.value, bool) or not isinstance(expr.value, (int, float)):
@@ -105,23 +98,9 @@ def _operand(expr: Expr, other: Expr, schema: pa.Schema) -> pa.DataType | None:
 
 
 def _float_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    if not all(pa.types.is_floating(each) or pa.types.is_integer(each) for each in (left, right)):
+    if not all(family_of(each) in ("float", "int", "decimal") for each in (left, right)):
         return None
-    widest = max((each for each in (left, right) if pa.types.is_floating(each)), key=lambda each: each.bit_width)
-    return widest if widest.bit_width > 16 else pa.float32()
-
-
-def _integer_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    if left == right:
-        return left
-    signed = [each for each in (left, right) if each in _SIGNED]
-    unsigned = [each for each in (left, right) if each in _UNSIGNED]
-    if len(signed) == 2 or len(unsigned) == 2:
-        return max((left, right), key=lambda each: each.bit_width)
-    if len(signed) == 1 and len(unsigned) == 1:
-        width = max(signed[0].bit_width, 2 * unsigned[0].bit_width)
-        return next(each for each in _SIGNED if each.bit_width == width)
-    return None
+    return max((each for each in (left, right) if pa.types.is_floating(each)), key=lambda each: each.bit_width)
 
 
 def _text_of(parts: list[Expr], schema: pa.Schema) -> pa.DataType | None:
@@ -138,32 +117,38 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
         return pa.int64() if stored_type(expr.arguments[-1], schema) == pa.large_string() else pa.int32()
     if expr.name in _UINT64:
         return pa.uint64()
-    if expr.name in _TEXTS:
-        return _text_of([*expr.arguments], schema)
-    if expr.name in ("coalesce", "nullif", "ifnull", "nvl", "greatest", "least"):
-        types = [stored_type(item, schema) for item in expr.arguments]
-        if all(pa.types.is_integer(each) for each in types):
-            found = types[0]
-            for each in types[1:]:
-                wider = _integer_type(found, each)
-                if wider is None:
-                    return None
-                found = wider
-            return found
+    if expr.name == "concat":
+        is_large = all(stored_type(item, schema) == pa.large_string() for item in expr.arguments)
+        return pa.large_string() if is_large else pa.string()
+    if expr.name == "concat_ws":
+        return pa.string()
+    if expr.name == "log" and stored_type(expr.arguments[-1], schema) == pa.float16():
+        return pa.float16()
+    if expr.name in _COMMON:
+        first, last = _COMMON[expr.name]
+        kinds = [stored_type(item, schema) for item in expr.arguments[first:last]]
+        return common_type(kinds[::-1] if expr.name in ("nullif", "greatest", "least") else kinds)
     return None
+
+
+_COMMON: Mapping[str, tuple[int, int | None]] = MappingProxyType(
+    dict.fromkeys(("coalesce", "nullif", "ifnull", "nvl", "greatest", "least"), (0, None))
+    | {"nvl2": (1, None), "if": (1, None)}
+)
+"""Functions whose result has the common type of their arguments, and which of them."""
 
 
 _TYPES: Mapping[type, Callable[[Any, pa.Schema], pa.DataType | None]] = MappingProxyType(
     {
         ast.Arithmetic: _arithmetic_type,
-        ast.Negate: lambda expr, schema: stored_type(expr.item, schema) if _is_signed(expr.item, schema) else None,
+        ast.Negate: lambda expr, schema: _own_type(stored_type(expr.item, schema)),
         ast.Call: _call_type,
     }
 )
 
 
-def _is_signed(expr: Expr, schema: pa.Schema) -> bool:
-    return stored_type(expr, schema) in _SIGNED
+def _own_type(kind: pa.DataType) -> pa.DataType | None:
+    return kind if kind in _SIGNED or pa.types.is_float16(kind) else None
 
 
 def _column_nullable(expr: ast.Column, schema: pa.Schema) -> bool:

@@ -45,9 +45,17 @@ def _made(name: str, function: Callable[..., Any], kind: pa.DataType, families: 
         for value, family in zip(plains, families, strict=False):
             if family_of(value.type) not in (*family.split("|"), "null"):
                 raise FilterError(f"{name} expects {family}, got {value.type}", cure="CAST it.")
-        return by_row(function, kind, *plains)
+        is_large = bool(plains) and plains[0].type == pa.large_string()
+        return by_row(function, _LARGE[kind] if is_large and name not in _SMALL else kind, *plains)
 
     return call
+
+
+_LARGE: Mapping[pa.DataType, pa.DataType] = MappingProxyType(
+    {pa.string(): pa.large_string(), pa.int32(): pa.int64(), pa.binary(): pa.binary()}
+)
+_SMALL = frozenset({"ascii", "left", "right", "substr_index", "md5"})
+"""Functions that give a short text or number of a long text too."""
 
 
 def _sized(text: str) -> str:

@@ -5,7 +5,8 @@
     to_char(ts, '%d.%m.%Y') -> '31.01.2020'     to_timestamp_millis(1000) -> 1970-01-01 00:00:01     make_date(2020, 2, 29)
     date_bin(INTERVAL '15' MINUTE, ts) -> the beginning of its quarter of an hour
 
-Timestamps without a zone are UTC. Formats are those of strftime, with `%.3f` for a fraction of three digits.
+Timestamps that have a zone are read as its local time (`local_time`), bins are those of UTC. Formats are
+those of strftime, with `%.3f` for a fraction of three digits.
 """
 
 from __future__ import annotations
@@ -26,25 +27,31 @@ from lance_core.expr.casts import cast_to
 from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
 from lance_core.expr.list_functions import made_of, rows_of
 from lance_core.expr.literals import parse_date, parse_instant
+from lance_core.expr.local_time import PER_SECOND, to_local, with_zone, without_zone, zone_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 Row = tuple[int, int, Callable[..., Value]]
 _STAMPS: Mapping[str, pa.DataType] = MappingProxyType(
     {"s": pa.timestamp("s"), "ms": pa.timestamp("ms"), "us": pa.timestamp("us"), "ns": pa.timestamp("ns")}
 )
-_PER_SECOND = MappingProxyType({"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9})
 _SPECIFIER = re.compile(r"%(\.?[369]?f|[-_0]?[A-Za-z%+])")
 _KNOWN = frozenset("YmdHMSyjBbhAaeplIFTDRuwZzsn%UWGVCkfct")
 
 
 def _naive(value: Value, name: str) -> Value:
-    """A date or timestamp as a timestamp without a zone."""
+    """A date or timestamp as a timestamp of UTC without a zone."""
     subject = plain(value)
     if family_of(subject.type) == "date":
         return cast(cast(subject, pa.date32(), safe=False), pa.timestamp("s"))
     if family_of(subject.type) != "timestamp":
         raise FilterError(f"{name} takes a date or a timestamp, got {subject.type}", cure="CAST it.")
-    return cast(subject, pa.timestamp(subject.type.unit))
+    return without_zone(subject)
+
+
+def _local(value: Value, name: str) -> Value:
+    """A date or timestamp as the timestamp that clocks of its zone show."""
+    subject = plain(value)
+    return to_local(subject) if pa.types.is_timestamp(subject.type) else _naive(subject, name)
 
 
 def _stamp(unit: str, numbers: str) -> Callable[..., Value]:
@@ -59,8 +66,8 @@ def _stamp(unit: str, numbers: str) -> Callable[..., Value]:
         if family == "text":
             return made_of((_read(*row, unit=unit) for row in rows_of([subject, *map(plain, formats)])), target, [subject])
         if family == "float":
-            per_second = _PER_SECOND[unit]
-            scaled = pc.multiply(cast(subject, pa.float64()), constant(float(per_second // _PER_SECOND[numbers])))
+            per_second = PER_SECOND[unit]
+            scaled = pc.multiply(cast(subject, pa.float64()), constant(float(per_second // PER_SECOND[numbers])))
             filled = pc.if_else(pc.fill_null(pc.is_nan(scaled), False), 0.0, scaled)
             return cast(cast(pc.trunc(filled), pa.int64()), target)
         if family == "int":
@@ -74,7 +81,7 @@ def _read(text: str | None, *formats: str | None, unit: str) -> int | None:
     """A timestamp in ticks: by the first of the formats that fits, as ISO where there is none."""
     if text is None:
         return None
-    per_second = _PER_SECOND[unit]
+    per_second = PER_SECOND[unit]
     if not formats:
         return parse_instant(text).nanoseconds * per_second // 10**9
     for form in formats:
@@ -117,12 +124,12 @@ def _to_unixtime(value: Value, *formats: Value) -> Value:
     if family_of(subject.type) in ("int", "float"):
         return cast(subject, pa.int64(), safe=False)
     stamps = _stamp("s", "s")(subject, *formats) if family_of(subject.type) == "text" else _naive(subject, "to_unixtime")
-    return cast(pc.floor_temporal(stamps, unit="second"), pa.timestamp("s"), safe=False).cast(pa.int64())
+    return cast(stamps, pa.timestamp("s"), safe=False).cast(pa.int64())
 
 
 def _to_char(value: Value, form: Value) -> Value:
-    subject = _naive(value, "to_char")
-    per_second = _PER_SECOND[subject.type.unit]
+    subject = _local(value, "to_char")
+    per_second = PER_SECOND[subject.type.unit]
     ticks = subject.cast(pa.int64())
     rows = rows_of([ticks, plain(form)])
     return made_of((_written(*row, per_second=per_second) for row in rows), pa.string(), [ticks])
@@ -181,10 +188,13 @@ def _date(year: int, month: int, day: int) -> dt.date:
 
 
 def _date_bin(interval: Value, value: Value, origin: Value | None = None) -> Value:
+    zone = zone_of(plain(value).type)
     subject = _naive(value, "date_bin")
+    if zone is not None or family_of(plain(value).type) == "date":
+        subject = cast(subject, pa.timestamp("ns"))
     if not is_scalar(interval) or family_of(interval.type) != "duration" or not interval.is_valid:
         raise FilterError("date_bin takes a constant interval", cure="Write it as INTERVAL '15' MINUTE.")
-    per_second = _PER_SECOND[subject.type.unit]
+    per_second = PER_SECOND[subject.type.unit]
     step = int(cast(interval, pa.duration("ns"), safe=False).cast(pa.int64()).as_py()) * per_second // 10**9
     if step <= 0:
         raise FilterError("date_bin takes an interval longer than nothing, in the column's unit")
@@ -197,7 +207,8 @@ def _date_bin(interval: Value, value: Value, origin: Value | None = None) -> Val
         begin = int(cast(_naive(stamp, "date_bin"), subject.type, safe=False).cast(pa.int64()).as_py())
     ticks = subject.cast(pa.int64())
     rows = (None if tick is None else begin + (tick - begin) // step * step for (tick,) in rows_of([ticks]))
-    return made_of(rows, subject.type, [subject])
+    made = made_of(rows, subject.type, [subject])
+    return made if zone is None else with_zone(made, zone)
 
 
 def _today() -> Value:
@@ -223,7 +234,7 @@ TIME_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
         "to_date": (1, 255, _to_date),
         "to_char": _CHAR,
         "date_format": _CHAR,
-        "to_local_time": (1, 1, lambda value: _naive(value, "to_local_time")),
+        "to_local_time": (1, 1, lambda value: _local(value, "to_local_time")),
         "make_date": (3, 3, _of_numbers("make_date", _date, pa.date32())),
         "make_time": (3, 3, _of_numbers("make_time", _time, pa.time32("s"))),
         "date_bin": (2, 3, _date_bin),
