@@ -22,7 +22,7 @@ from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
 from lance_core.dataset.scan.execute import project
 from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
-from lance_core.dataset.snapshot.assemble import empty_columns
+from lance_core.dataset.snapshot.assemble import empty_columns, joined_rows
 from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
@@ -128,7 +128,7 @@ def _gather(
     tables = at_once(snapshot, parts, lambda part: _read(part[0], needed, part[1], projection))
     if not tables:
         return no_rows(projection.arrow_schema)
-    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    joined = joined_rows(tables)
     if order is None or not joined.num_columns:
         return joined if order is None else _without_columns(len(order))
     return _ordered(joined, order)

@@ -20,6 +20,7 @@ from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, ScanPlan, plain_outputs
 from lance_core.dataset.scan.read_ahead import BYTES_AHEAD, TASKS_AT_ONCE
 from lance_core.dataset.scan.small_fragments import swept
+from lance_core.dataset.snapshot.assemble import joined_rows
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.io.fetcher import SMALL_READ
 from lance_core.io.pool import mark_worker, num_work_threads
@@ -36,7 +37,7 @@ def scan_table(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = N
     if plan.limit is not None or plan.offset:
         return _from_batches(scan(snapshot, plan, batch_size=batch_size or LARGE_BATCH_ROWS), schema)
     tables = [*scan_tables(snapshot, plan, batch_size=batch_size)]
-    return pa.concat_tables(tables) if tables else no_rows(schema)
+    return joined_rows(tables) if tables else no_rows(schema)
 
 
 def scan_tables(snapshot: Snapshot, plan: ScanPlan, *, batch_size: int | None = None) -> Iterator[pa.Table]:

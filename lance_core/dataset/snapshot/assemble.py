@@ -36,6 +36,13 @@ def empty_columns(num_rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(num_rows)], names=["_"]).select([])
 
 
+def joined_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables one below the other. Without columns there are rows all the same, which pyarrow would forget."""
+    if tables[0].num_columns:
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+    return pa.Table.from_batches([empty_columns(sum(table.num_rows for table in tables))])
+
+
 def _find(part: pa.RecordBatch, name: str) -> Any:
     index = part.schema.get_field_index(name)
     return None if index < 0 else part.column(index)
