@@ -41,7 +41,9 @@ def evaluate(expr: Expr, batch: pa.RecordBatch) -> Any:
 
     Raises FilterError: a column the batch lacks, types an operation does not have, a value that does not convert.
     """
-    result = evaluate_value(expr, batch)
+    # What an index leaves of a filter may be a match alone, which has a truth but is no boolean.
+    is_match = isinstance(expr, ast.Call) and _is_match(expr)
+    result = evaluate_value(ast.And((expr,)) if is_match else expr, batch)
     if pa.types.is_null(result.type):
         return pa.nulls(batch.num_rows, pa.bool_())
     if not pa.types.is_boolean(result.type):
