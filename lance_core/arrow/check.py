@@ -15,15 +15,16 @@ from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import NO_PARENT, Field, Schema
 
 
-def check_compatible(table_schema: Schema, data_schema: Schema) -> Schema:
+def check_compatible(table_schema: Schema, data_schema: Schema, *, partial: bool = False) -> Schema:
     """The table's fields that the data provides, with the table's ids, in the order of the data.
 
     That is the schema to write the data's files with. Types must be equal (views and extension wrappers were resolved by
-    `schema_from_arrow`); whether a field may hold nulls is decided by the values, not by the data's schema.
+    `schema_from_arrow`); whether a field may hold nulls is decided by the values, not by the data's schema. With `partial`
+    columns that may not be null may be missing, because the rows have them already.
     Raises SchemaMismatchError listing every column that does not fit, what was expected and what was found.
     """
     problems: list[str] = []
-    fields = list(_match(table_schema, NO_PARENT, data_schema, NO_PARENT, "", problems))
+    fields = list(_match(table_schema, NO_PARENT, data_schema, NO_PARENT, "", problems, partial=partial))
     if problems:
         raise SchemaMismatchError(
             f"the data does not match the schema of the table: {'; '.join(problems)}",
@@ -33,7 +34,14 @@ def check_compatible(table_schema: Schema, data_schema: Schema) -> Schema:
 
 
 def _match(
-    table: Schema, table_parent: int, data: Schema, data_parent: int, prefix: str, problems: list[str]
+    table: Schema,
+    table_parent: int,
+    data: Schema,
+    data_parent: int,
+    prefix: str,
+    problems: list[str],
+    *,
+    partial: bool = False,
 ) -> Iterator[Field]:
     expected = {item.name: item for item in table.children(table_parent)}
     got = data.children(data_parent)
@@ -49,7 +57,7 @@ def _match(
             yield field
             yield from _match_children(table, field, data, item, path, problems)
     for field in expected.values():
-        if not field.nullable:
+        if not field.nullable and not partial:
             problems.append(f"column {prefix + field.name!r} ({_describe(field)}, not nullable) is missing from the data")
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Addresses, Ints
+from lance_core.arrow.buffers import fields_schema
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
@@ -54,11 +55,11 @@ def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple
 def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
     schema = snapshot.manifest.schema
     plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*on, "_rowaddr"]))
-    keys = source.select([*on]).append_column(_ROW, arrow_of(np.arange(source.num_rows)))
+    keys = _plain_keys(source.select([*on])).append_column(_ROW, arrow_of(np.arange(source.num_rows)))
     found, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for target in _shares(scan_tables(snapshot, plan), max(_JOINED_ROWS, 4 * source.num_rows)):
         try:
-            joined = target.join(keys, keys=[*on], join_type="inner")
+            joined = _plain_keys(target).join(keys, keys=[*on], join_type="inner")
         except pa.ArrowException as error:
             raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
         found.append(numpy_of(joined.column("_rowaddr")).astype(np.uint64))
@@ -66,6 +67,15 @@ def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addr
     addresses, matched = np.concatenate(found), np.concatenate(rows)
     order = np.argsort(addresses, kind="stable")
     return addresses[order], matched[order]
+
+
+def _plain_keys(table: pa.Table) -> pa.Table:
+    """The table with the values of dictionaries: their numbers mean other values in each chunk."""
+    kinds = [item.type.value_type if pa.types.is_dictionary(item.type) else item.type for item in table.schema]
+    if kinds == table.schema.types:
+        return table
+    fields = [item.with_type(kind) for item, kind in zip(table.schema, kinds, strict=True)]
+    return table.cast(fields_schema(fields, table.schema.metadata))
 
 
 def _shares(tables: Iterator[pa.Table], most: int) -> Iterator[pa.Table]:

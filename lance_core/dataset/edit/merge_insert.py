@@ -89,6 +89,7 @@ def stage_merge_part(
 
     Whoever has seen all parts knows which rows of the source match nowhere, and inserts those.
     """
+    _check(snapshot, source, spec)
     edit, pairs = _stage(snapshot, source, replace(spec, insert=False), attempt)
     return edit, np.unique(pairs.source)
 
@@ -150,7 +151,9 @@ def _check(snapshot: Snapshot, source: pa.Table, spec: MergePlan) -> None:
         if key not in names or key not in source.column_names:
             where = "the table" if key not in names else "the source"
             raise InputError(f"no column {key!r} in {where} to merge on", cure=f"Columns of the table: {', '.join(names)}.")
-    check_compatible(snapshot.manifest.schema, schema_from_arrow(source.schema, version=snapshot.manifest.file_version))
+    given = schema_from_arrow(source.schema, version=snapshot.manifest.file_version)
+    # Only a new row needs a value in every column; an updated one keeps those that the source lacks.
+    check_compatible(snapshot.manifest.schema, given, partial=not spec.insert)
 
 
 def _without_views(source: pa.Table, schema: pa.Schema) -> pa.Table:
