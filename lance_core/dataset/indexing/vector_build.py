@@ -37,9 +37,10 @@ from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexFile, IndexMetadata
+from lance_core.format.index_details import Metric
 from lance_core.index.base import IndexFolder
 from lance_core.index.vector.model import VectorModel, sample_size, train_model
-from lance_core.index.vector.parameters import VectorParameters, parse_parameters
+from lance_core.index.vector.parameters import KINDS, VectorParameters, parse_parameters
 from lance_core.index.vector.segment import SegmentBuilder, build
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
@@ -92,7 +93,18 @@ def parse_vector_request(
         codebook = codebook.reshape(parsed.num_sub_vectors, 1 << parsed.num_bits, -1)
     if element == np.uint8 or parsed.metric == "hamming":
         raise InputError(f"{parsed.kind} over {element} vectors by {parsed.metric} distance is not implemented")
+    if is_unstorable(element, parsed.metric, parsed.storage):
+        raise InputError(
+            f"{parsed.kind} over int8 vectors by cosine distance is not possible: "
+            "it stores vectors of length one, which whole numbers cannot hold",
+            cure=f"Use one of {', '.join(kind for kind, (storage, _) in KINDS.items() if storage != 'flat')}, or l2 or dot.",
+        )
     return VectorRequest(column, name or f"{column}_idx", parsed, element, centroids, codebook)
+
+
+def is_unstorable(element: np.dtype[Any], metric: Metric, storage: str) -> bool:
+    """Whether an index would store vectors scaled to length one as whole numbers: all of them are zeros then."""
+    return element == np.int8 and metric == "cosine" and storage == "flat"
 
 
 def _numbers(given: Any, what: str) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.dataset.indexing.old_vector_details import with_details
-from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
+from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS, is_unstorable
 from lance_core.dataset.indexing.verify import (
     UNREADABLE,
     ensure_verified,
@@ -40,6 +40,7 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import Metric, VectorDetails
 from lance_core.format.schema import column_of
+from lance_core.index.vector.parameters import KINDS
 from lance_core.index.vector.searcher import OpenVectorIndex
 from lance_core.rowids.index import RowIdIndex
 from lance_core.table.coverage import FRAGMENT_REUSE
@@ -219,6 +220,11 @@ def search_segment(
         opened = open_vector_segment(snapshot, index, trust)
         if opened.metric != segment.metric:
             raise CorruptFileError(f"its file has the metric {opened.metric}, the manifest {segment.metric}")
+        if is_unstorable(query.element, opened.metric, KINDS[opened.kind][0]):
+            raise CorruptFileError(
+                "it stores int8 vectors scaled to length one, which whole numbers cannot hold",
+                cure="Drop it, or build an IVF_PQ or IVF_SQ index in its place.",
+            )
         ensure_verified(snapshot, index, segment.coverage, opened, trust)
         ids, values = opened.search(
             np.ascontiguousarray(q, np.float32),

@@ -63,25 +63,25 @@ class NearestSearch:
         return pa.schema([pa.field("query_index", pa.int32(), nullable=False), *plain]) if self.query.is_batch else plain
 
     def table(self) -> pa.Table:
-        """The nearest rows, nearest first; of a batch of queries one result after the other."""
+        """The nearest rows, nearest first; of a batch of queries one result after the other, bounded as a whole."""
         if not self.query.is_batch:
-            return self._one(self.query.queries[0])
+            return self._one(self.query.queries[0], limit=self.limit, offset=self.offset)
         parts = []
         for number, q in enumerate(self.query.queries):
-            found = self._one(q)
+            found = self._one(q, limit=None, offset=0)
             index = arrow_of(np.full(found.num_rows, number, np.int32))
             parts.append(pa.Table.from_arrays([index, *found.columns], schema=self.schema))
-        return pa.concat_tables(parts)
+        return pa.concat_tables(parts).slice(self.offset, self.limit)
 
-    def _one(self, q: npt.NDArray[Any]) -> pa.Table:
+    def _one(self, q: npt.NDArray[Any], *, limit: int | None, offset: int) -> pa.Table:
         return scored_table(
             self.snapshot,
             self._find(q),
             self.projection,
             score=DISTANCE,
             filter=None if self.options.prefilter else self.filter,
-            limit=self.limit,
-            offset=self.offset,
+            limit=limit,
+            offset=offset,
         )
 
     def _find(self, q: npt.NDArray[Any]) -> Scored:

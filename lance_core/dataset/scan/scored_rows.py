@@ -66,11 +66,11 @@ def scored_table(
     offset: int = 0,
 ) -> pa.Table:
     """The outputs for the rows found that pass the filter, in their order. The filter may name the score."""
-    if len(found.addresses) == 0:
-        return no_rows(projection.arrow_schema)
     if filter is None:
         end = None if limit is None else offset + limit
         found = Scored(found.addresses[offset:end], found.scores[offset:end])
+    if len(found.addresses) == 0:
+        return no_rows(projection.arrow_schema)
     rows = _read(snapshot, found, projection, score, filter)
     if filter is not None:
         known: Any = evaluate(filter, rows)

@@ -142,7 +142,8 @@ class OpenVectorIndex:
         for number, part, kept in zip(numbers.tolist(), parts, masks, strict=True):
             if kept is not None and not kept.any():
                 continue
-            if part.graph is None or (kept is not None and kept.sum() <= max(k, len(kept) // 10)):
+            few = kept is not None and kept.sum() <= max(k, len(kept) // 10)
+            if part.graph is None or few or self.metric == "hamming":  # a walk measures numbers, not bits
                 values = self.quantizer.score(self.metric, query, self.centroids[number], part.columns)
                 yield (part.ids, values) if kept is None else (part.ids[kept], values[kept])
             else:
