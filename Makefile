@@ -53,10 +53,10 @@ ui-test: ## the unit tests of the pages' sources
 pictures: setup chromium ## the screenshots of the documentation, made by the browser tests
 	LANCE_PICTURES=docs/images $(BIN)/python -m pytest tests/ui/pages
 
-test: setup .azurite/.installed chromium ## all tests but the long ones
+test: setup $(VENV)/.site .azurite/.installed chromium ## all tests but the long ones
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" tests
 
-test-slow: setup .azurite/.installed chromium ## the long tests: more seeds, more mutations, more kills
+test-slow: setup $(VENV)/.site .azurite/.installed chromium ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests
 
 matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own
@@ -155,9 +155,12 @@ bench: setup ## side by side with pylance and Parquet; results in bench/results
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt matplotlib
 	$(BIN)/python -m bench
 
-docs: setup ## the documentation as a site, in site/
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt "mkdocs<2" "mkdocstrings[python]"
-	$(BIN)/mkdocs build --strict
+$(VENV)/.site: $(VENV)/.installed # what makes the site; its test in a browser needs it, too
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt zensical "mkdocstrings[python]"
+	@touch $@
+
+docs: $(VENV)/.site ## the documentation as a site, in site/
+	$(BIN)/python .ci/site.py
 
 changelog: setup ## collect the fragments of changes/ into CHANGELOG.md (VERSION=x.y.z)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt towncrier

@@ -1,4 +1,4 @@
-"""The reference of the `lance` command, from the commands themselves; a hook of mkdocs for `reference/cli.md`.
+"""The reference of the `lance` command, from the commands themselves; `site.py` writes it into `reference/cli.md`.
 
 ::
 
@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from lance_core.cli.main import cli
 
 PLACE = "<!-- commands -->"
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """What mkdocs asks for each page."""
-    return markdown.replace(PLACE, page()) if PLACE in markdown else markdown
 
 
 def page() -> str:

@@ -42,6 +42,9 @@ def test_the_reference_names_modules_that_exist() -> None:
 
 def _pages_of(entries: list[Any]) -> Iterator[str]:
     for entry in entries:
+        if isinstance(entry, str):  # the page of a group
+            yield entry
+            continue
         for target in entry.values():
             if isinstance(target, list):
                 yield from _pages_of(target)

@@ -11,6 +11,7 @@ import pytest
 from tests.ui.lake import make_copies
 from tests.ui.pages.chromium import NARROW, Page
 from tests.ui.pages.conftest import Visit
+from tests.ui.pages.contrast import too_faint
 from tests.ui.server import Server
 
 pytestmark = pytest.mark.slow
@@ -50,37 +51,6 @@ def test_narrow_screens_scroll_no_page_sideways(visit: Visit, server: Server, pa
     assert page.overflow() <= 0
 
 
-def luminance(colour: str) -> float:
-    """Of "rgb(...)", as the contrast rules of the web define it."""
-    parts = [float(part) / 255 for part in colour.split("(")[1].rstrip(")").split(",")[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-CONTRAST = """
-const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-const rgb = colour => {
-  canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-  return canvas.getImageData(0, 0, 1, 1).data;
-};
-const behind = item => {
-  for (let at = item; at; at = at.parentElement) {
-    const colour = getComputedStyle(at).backgroundColor;
-    if (rgb(colour)[3] > 250) return colour;
-  }
-  return 'white';
-};
-const found = [];
-for (const item of document.querySelectorAll('.lance-ui *')) {
-  const own = [...item.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-  if (!own || !item.checkVisibility() || item.closest('[aria-disabled=true], .hidden-visually')) continue;
-  const [ink, paper] = [rgb(getComputedStyle(item).color), rgb(behind(item))];
-  found.push([item.textContent.trim().slice(0, 30), `rgb(${[...ink].slice(0, 3)})`, `rgb(${[...paper].slice(0, 3)})`]);
-}
-return found;
-"""
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["#/", "#/plan", "#/table/{clicks}", "#/table/{clicks}/doctor"])
 def test_every_text_can_be_read(visit: Visit, server: Server, path: str, scheme: str) -> None:
@@ -89,12 +59,7 @@ def test_every_text_can_be_read(visit: Visit, server: Server, path: str, scheme:
     page.open(f"lance/{path.format(clicks=server.tables['shop/clicks.lance'])}")
     page.see(".section, .strip")
     page.gone(".skeleton")
-    poor = []
-    for text, ink, paper in page.script(CONTRAST):
-        light, dark = sorted((luminance(ink), luminance(paper)), reverse=True)
-        if (light + 0.05) / (dark + 0.05) < 4.5:
-            poor.append((text, ink, paper))
-    assert poor == []
+    assert too_faint(page, ".lance-ui") == []
 
 
 def test_dark_follows_airflows_switch(visit: Visit, server: Server) -> None:

@@ -1,0 +1,38 @@
+"""The documentation as a site, in `site/`: the pages of `docs/` with the reference of the commands, made by zensical.
+
+::
+
+    python .ci/site.py [FOLDER]
+
+What is generated goes into a copy, so that a build changes no file of the repository.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cli_reference import PLACE, page
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def build(target: Path) -> None:
+    """Write the site into `target`, which is replaced. Warnings are errors."""
+    with tempfile.TemporaryDirectory(prefix="lance-site-") as folder:
+        place = Path(folder)
+        shutil.copytree(ROOT / "docs", place / "docs")
+        shutil.copyfile(ROOT / "mkdocs.yml", place / "mkdocs.yml")
+        commands = place / "docs" / "reference" / "cli.md"
+        commands.write_text(commands.read_text(encoding="utf-8").replace(PLACE, page()), encoding="utf-8")
+        zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+        subprocess.run(zensical, cwd=place, check=True)
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(place / "site", target)
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1] if len(sys.argv) > 1 else "site").resolve())
