@@ -62,6 +62,20 @@ def test_the_page_asks_no_other_host() -> None:
     assert not re.search(r"<script(?![^>]*\bsrc=)", page), "an inline script is refused by the content security policy"
 
 
+def test_the_pages_name_options_that_exist() -> None:
+    """Every `[lance] option` in a text of the pages or of their server is one that something reads."""
+    package = sorted((ROOT / "airflow_lance").rglob("*.py"))
+    read = {name for path in package for name in re.findall(r'(?:configured|_number)\(\s*"(\w+)"', path.read_text())}
+    told = {
+        (path.name, name)
+        for path in (*SOURCES, *package)
+        if path in SOURCES or "/ui/" in path.as_posix()
+        for name in re.findall(r"\[lance\] (\w+)", path.read_text())
+    }
+    assert {"pages_policy", "pages_rows"} <= {name for _, name in told}
+    assert [(file, name) for file, name in sorted(told) if name not in read] == []
+
+
 def test_the_lock_names_no_registry() -> None:
     lock = (FRONTEND / "package-lock.json").read_text()
     assert '"resolved"' not in lock and "registry" not in lock
