@@ -9,9 +9,12 @@ A page is requested by a table's id, never by its uri: the API server opens noth
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from airflow_lance.compat import BaseHook
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.links import table_id
 from lance_core.jobs.specs.secret import reveal_all
@@ -40,16 +43,57 @@ class Source:
 
 
 def connection_ids(named: Sequence[str]) -> list[str]:
-    """Return the connections to show: those that are named, else all of type `lance` in the metadata database."""
+    """Return the connections to show: those that are named, else all of type `lance` in the metadata database and in the
+    environment, and `lance_default` wherever it is defined."""
     if named:
         return list(named)
+    found = {*_in_database(), *in_environment(os.environ)}
+    default = LanceHook.default_conn_name
+    if default not in found and _is_defined(default):
+        found.add(default)
+    return sorted(found)
+
+
+def in_environment(environment: Mapping[str, str]) -> list[str]:
+    """The connections of type `lance` that variables define, as JSON or as a uri.
+
+    >>> in_environment({"AIRFLOW_CONN_LAKE": "lance://", "AIRFLOW_CONN_DB": "postgres://host", "LAKE": "lance://"})
+    ['lake']
+    """
+    prefix = "AIRFLOW_CONN_"
+    return [
+        name.removeprefix(prefix).lower()
+        for name, text in environment.items()
+        if name.startswith(prefix) and _type_of(text) == LanceHook.conn_type
+    ]
+
+
+def _type_of(text: str) -> str:
+    if not text.lstrip().startswith("{"):
+        return text.partition(":")[0].strip()
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return ""  # Airflow says what is wrong with it where it is used
+    return str(value.get("conn_type", "")) if isinstance(value, dict) else ""
+
+
+def _is_defined(conn_id: str) -> bool:
+    """Whether a secrets backend or the environment has a connection of our type under a name."""
+    try:
+        return bool(BaseHook.get_connection(conn_id).conn_type == LanceHook.conn_type)
+    except Exception:
+        return False  # a backend that does not answer is named by the connections that are used
+
+
+def _in_database() -> list[str]:
     from airflow.models import Connection
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
     with create_session() as session:
         found = session.scalars(select(Connection.conn_id).where(Connection.conn_type == LanceHook.conn_type))
-        return sorted(str(name) for name in found)
+        return [str(name) for name in found]
 
 
 def open_source(conn_id: str, base_uri: str = "") -> Source:

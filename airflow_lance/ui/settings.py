@@ -3,7 +3,7 @@
 ::
 
     [lance]
-    pages_connections = lake, far              # default: every connection of type lance in the metadata database
+    pages_connections = lake, far              # default: every connection of type lance that is found
     pages_policy = /etc/lance/lance_policy.yaml
     pages_rows = nobody                        # or: connection, view
 """

@@ -95,12 +95,18 @@ function Loaded({ answer, route, refresh, loading }: LoadedProps) {
             sticky
           />
         ) : (
-          <Empty>{answer.tables.length ? "No table fits the filter." : "No connection and no policy names a table yet."}</Empty>
+          <Empty>{answer.tables.length ? "No table fits the filter." : nothing(answer)}</Empty>
         )}
       </section>
       {dialog}
     </>
   );
+}
+
+function nothing(answer: TablesAnswer): string {
+  const names = answer.sources.flatMap((source) => (source.conn_id ? [source.conn_id] : []));
+  if (names.length) return `There is no table below the base uri of ${names.join(", ")}.`;
+  return "No connection of type lance was found in Airflow's database or the environment of the API server. Add one, or name those of a secrets backend in [lance] pages_connections.";
 }
 
 function BrokenSource({ source }: { source: Source }) {

@@ -1,0 +1,47 @@
+"""Which connections the pages show where the deployment names none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from airflow_lance.ui import catalog
+from airflow_lance.ui.catalog import connection_ids, find, in_environment, open_source
+
+
+@pytest.mark.parametrize(
+    ("text", "is_ours"),
+    [
+        (json.dumps({"conn_type": "lance", "extra": {"base_uri": "/lake"}}), True),
+        (" " + json.dumps({"conn_type": "lance"}), True),
+        ("lance://?base_uri=%2Flake", True),
+        ("lance:///", True),
+        (json.dumps({"conn_type": "spark"}), False),
+        (json.dumps({"description": "lance"}), False),
+        ("spark://lance", False),
+        ("lancelot://host", False),
+        ("{lance", False),
+        ("[1]", False),
+        ("", False),
+    ],
+)
+def test_connections_of_the_environment_are_found_by_their_type(text: str, is_ours: bool) -> None:
+    found = in_environment({"AIRFLOW_CONN_MY_LAKE": text, "MY_LAKE": "lance://", "AIRFLOW__CORE__X": "lance://"})
+    assert found == (["my_lake"] if is_ours else [])
+
+
+def test_the_default_connection_and_those_of_the_environment_are_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lake = json.dumps({"conn_type": "lance", "extra": {"base_uri": str(tmp_path)}})
+    monkeypatch.setattr(catalog, "_in_database", lambda: ["stored"])
+    monkeypatch.delenv("AIRFLOW_CONN_LANCE_DEFAULT", raising=False)
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", lake)
+    monkeypatch.setenv("AIRFLOW_CONN_DB", "postgres://host")
+    assert connection_ids(()) == ["lake", "stored"]
+    assert connection_ids(("only",)) == ["only"]
+    monkeypatch.setenv("AIRFLOW_CONN_LANCE_DEFAULT", lake)
+    assert connection_ids(()) == ["lake", "lance_default", "stored"]
+    assert find(open_source("lake")) == []
