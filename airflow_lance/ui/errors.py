@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from lance_core.errors import (
@@ -12,6 +12,9 @@ from lance_core.errors import (
     LanceError,
     NotFoundError,
     StoreError,
+    UnsupportedEncodingError,
+    UnsupportedFeatureError,
+    UnsupportedVersionError,
 )
 
 STATUS: Mapping[str, int] = MappingProxyType(
@@ -26,6 +29,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "failed": 500,
         "unreachable": 502,
         "damaged": 502,
+        "unsupported": 502,
         "busy": 503,
         "timeout": 504,
     }
@@ -61,29 +65,43 @@ def page_error(error: BaseException) -> PageError:
         return PageError("invalid", str(error))
     if isinstance(error, StoreError):
         return PageError("unreachable", str(error), cure="Check the connection and the store.")
+    if isinstance(error, UnsupportedVersionError | UnsupportedFeatureError | UnsupportedEncodingError):
+        return PageError("unsupported", str(error))
     if isinstance(error, FormatError):
         return PageError("damaged", str(error), cure="Run the doctor with `deep`, or restore an older version.")
+    if isinstance(error, LanceError):
+        return PageError("failed", str(error))
     if isinstance(error, TimeoutError):
         return PageError("timeout", "The store did not answer in time.", cure="Try again, or check the connection.")
     if isinstance(error, OSError):
         return PageError("unreachable", f"{type(error).__name__}: {error.strerror or 'the store cannot be reached'}")
-    if isinstance(error, LanceError):
-        return PageError("failed", str(error))
     return PageError("failed", f"{type(error).__name__}: see the API server's log.")
 
 
 def observed_error(text: str) -> dict[str, object]:
     """Return the error of a table that could not be observed, from `Type: message` as `observe` writes it."""
     name, _, message = text.partition(": ")
-    kind = {
-        "NotFoundError": "not_found",
-        "StoreError": "unreachable",
-        "StoreRefusedError": "unreachable",
-        "PreconditionError": "unreachable",
-        "InputError": "invalid",
-    }.get(name)
-    if kind is None:
-        kind = (
-            "unreachable" if name.endswith(("OSError", "ConnectionError", "TimeoutError", "PermissionError")) else "damaged"
-        )
-    return PageError(kind, message or text, cure="Check the connection and the table.").to_dict()
+    kind = next((kind for error, kind in _kinds().items() if error == name), "unreachable")
+    return PageError(kind, message or text, cure=_CURES.get(kind, "")).to_dict()
+
+
+_CURES: Mapping[str, str] = MappingProxyType(
+    {
+        "not_found": "It may have been dropped; its folder is still there.",
+        "unreachable": "Check the connection and the store.",
+        "damaged": "Run the doctor with `deep`, or restore an older version.",
+        "invalid": "Check the options of the connection.",
+    }
+)
+
+
+def _kinds() -> dict[str, str]:
+    """What is wrong with a table, by the name of the error class. Damage is claimed for damage alone: what is not of the
+    format, such as a refused request, says something about the store."""
+    return {kind.__name__: page_error(kind("")).code for kind in (LanceError, *_all_below(LanceError))}
+
+
+def _all_below(kind: type[LanceError]) -> Iterator[type[LanceError]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _all_below(below)

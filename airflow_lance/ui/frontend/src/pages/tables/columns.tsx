@@ -50,7 +50,7 @@ function health(row: TableRow) {
   if (row.state === "error") {
     return (
       <span className="error-cell" title={row.error ? `${row.error.message} ${row.error.cure}` : undefined}>
-        <Badge tone="bad">unreachable</Badge> <span className="small soft">{row.error?.message}</span>
+        <Badge tone="bad">{errorText(row.error?.code)}</Badge> <span className="small soft">{row.error?.message}</span>
       </span>
     );
   }
@@ -62,6 +62,21 @@ function health(row: TableRow) {
       {worst && row.health.score < 80 ? <span className="small soft">{worst.label}</span> : null}
     </span>
   );
+}
+
+const ERRORS: Readonly<Record<string, string>> = {
+  damaged: "damaged",
+  not_found: "missing",
+  invalid: "refused",
+  unsupported: "not supported",
+  timeout: "no answer",
+  busy: "no answer",
+  unreachable: "unreachable",
+};
+
+/** What is wrong with a table that could not be opened, in one word. */
+export function errorText(code: string | undefined): string {
+  return ERRORS[code ?? ""] ?? "failed";
 }
 
 function fragments(row: TableRow) {

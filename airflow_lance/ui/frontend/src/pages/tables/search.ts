@@ -12,7 +12,7 @@ export function searchable(row: TableRow, now: number): Searchable {
     text: `${row.name} ${row.uri} ${row.conn_id ?? ""}`,
     words: {
       conn: [row.conn_id ?? ""],
-      state: [row.state],
+      state: [row.state, row.error?.code ?? ""],
       next: row.next ? [row.next.action] : [],
       why: row.health?.parts.flatMap((part) => [part.code, part.label]) ?? [],
     },
@@ -34,7 +34,7 @@ export function searchable(row: TableRow, now: number): Searchable {
 /** Ready filters: a name and what it writes into the box. */
 export const READY: readonly (readonly [string, string])[] = [
   ["Needs attention", "health<80"],
-  ["Unreachable", "state:error"],
+  ["Errors", "state:error"],
   ["Staged work", "staged>0"],
   ["Unindexed rows", "unindexed>10%"],
   ["Upkeep is due", "next:"],
