@@ -111,11 +111,13 @@ def _secret_values(options: Mapping[str, str]) -> list[str]:
 
 
 def find(source: Source) -> list[TableRef]:
-    """Return the tables of a source, sorted by uri, at most `MAX_TABLES`. Raises StoreError."""
-    from lance_core.maintenance.find import find_tables
+    """Return the tables of a source, sorted by uri, at most `MAX_TABLES`. Raises StoreError, NotFoundError for a
+    base uri that does not exist."""
+    from lance_core.maintenance.find import check_base, find_tables
 
     if not source.base_uri:
         return []
+    check_base(source.base_uri)
     found = find_tables(source.base_uri, conn_id=source.conn_id, storage_options=source.options)
     base = source.base_uri.rstrip("/")
     return [

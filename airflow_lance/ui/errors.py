@@ -98,7 +98,8 @@ _CURES: Mapping[str, str] = MappingProxyType(
 def _kinds() -> dict[str, str]:
     """What is wrong with a table, by the name of the error class. Damage is claimed for damage alone: what is not of the
     format, such as a refused request, says something about the store."""
-    return {kind.__name__: page_error(kind("")).code for kind in (LanceError, *_all_below(LanceError))}
+    kinds: tuple[type[LanceError], ...] = (LanceError, *_all_below(LanceError))
+    return {kind.__name__: page_error(kind("")).code for kind in kinds}
 
 
 def _all_below(kind: type[LanceError]) -> Iterator[type[LanceError]]:

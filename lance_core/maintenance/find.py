@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
 
 from lance_core.commit import naming
-from lance_core.errors import LanceError
+from lance_core.errors import LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.maintenance.policy import EVIDENCE_TABLE, ManagedTable, Policy
@@ -34,6 +36,21 @@ def find_tables(
     store = resolve_store(base_uri, storage_options)
     found = [path for path in _tables(store, "") if path != EVIDENCE_TABLE]
     return [ManagedTable(uri=f"{base_uri.rstrip('/')}/{path}", conn_id=conn_id) for path in sorted(found)]
+
+
+def check_base(base_uri: str) -> None:
+    """NotFoundError for a folder of this machine that does not exist. A prefix of an object store is never missing: there
+    are no folders, and the listing says whether the bucket is there."""
+    scheme, _, rest = base_uri.rpartition("://")
+    if scheme not in ("", "file"):
+        return
+    folder = Path(unquote(rest) if scheme else rest)
+    if not folder.is_dir():
+        raise NotFoundError(
+            f"the base uri {base_uri} is no folder of the machine that reads it",
+            uri=base_uri,
+            cure="Create the folder, mount it, or correct `base_uri` of the connection.",
+        )
 
 
 def no_base(conn_id: str) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from airflow_lance.ui import catalog
-from airflow_lance.ui.catalog import connection_ids, find, in_environment, open_source
+from airflow_lance.ui.catalog import Source, connection_ids, find, in_environment, open_source
+from lance_core.errors import NotFoundError
+from lance_core.maintenance.find import check_base
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,23 @@ def test_the_default_connection_and_those_of_the_environment_are_shown(
     monkeypatch.setenv("AIRFLOW_CONN_LANCE_DEFAULT", lake)
     assert connection_ids(()) == ["lake", "lance_default", "stored"]
     assert find(open_source("lake")) == []
+
+
+@pytest.mark.parametrize("form", ["{}/nowhere", "file://{}/nowhere", "{}/a_file"])
+def test_a_base_uri_that_does_not_exist_is_an_error(form: str, tmp_path: Path) -> None:
+    (tmp_path / "a_file").touch()
+    base = form.format(tmp_path)
+    with pytest.raises(NotFoundError, match="is no folder") as refused:
+        find(Source("lake", base))
+    assert base in str(refused.value) and "base_uri" in str(refused.value)
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "{}/", "{}/with space"])
+def test_a_base_uri_without_tables_is_none(form: str, tmp_path: Path) -> None:
+    (tmp_path / "with space").mkdir()
+    assert find(Source("lake", form.format(tmp_path))) == []
+
+
+def test_prefixes_of_object_stores_are_not_looked_for() -> None:
+    for uri in ("s3://bucket/never", "memory://never", "az://container/x"):
+        check_base(uri)
