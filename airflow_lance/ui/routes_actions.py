@@ -52,18 +52,26 @@ async def act(body: Action, pages: PagesDep, user: UserDep) -> Response:
     return await respond(pages, user, answer, status=201)
 
 
-def _trigger(dag_id: str, conf: Mapping[str, object], user: str) -> str:
-    from airflow.api.common.trigger_dag import trigger_dag
+def dag_problem(dag_id: str) -> PageError | None:
+    """Why a DAG can do nothing now: there is none, it cannot be imported, or it is paused."""
     from airflow.models.dag import DagModel
-    from airflow.utils.types import DagRunTriggeredByType
 
     model = DagModel.get_current(dag_id)
     if model is None or getattr(model, "is_stale", False) or getattr(model, "has_import_errors", False):
-        raise PageError(
-            "no_actions_dag", f"There is no working DAG {dag_id!r}.", cure="Put lance_actions_dags() into a DAG file."
-        )
+        cure = "Put lance_actions_dags() and maintenance_dags() into a DAG file."
+        return PageError("no_actions_dag", f"There is no working DAG {dag_id!r}.", cure=cure)
     if model.is_paused:
-        raise PageError("no_actions_dag", f"The DAG {dag_id!r} is paused.", cure="Unpause it in Airflow.")
+        return PageError("no_actions_dag", f"The DAG {dag_id!r} is paused.", cure="Unpause it in Airflow.")
+    return None
+
+
+def _trigger(dag_id: str, conf: Mapping[str, object], user: str) -> str:
+    from airflow.api.common.trigger_dag import trigger_dag
+    from airflow.utils.types import DagRunTriggeredByType
+
+    problem = dag_problem(dag_id)
+    if problem is not None:
+        raise problem
     try:
         run = trigger_dag(
             dag_id,

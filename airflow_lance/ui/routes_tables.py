@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from airflow_lance import __version__
+from airflow_lance.ui.routes_actions import dag_problem
 from airflow_lance.ui.routing import PageRoute, PagesDep, UserDep, respond
 from airflow_lance.ui.security import may_see_rows, may_trigger
 from airflow_lance.ui.service import Looked, Managed, Pages
@@ -47,15 +48,24 @@ async def me(pages: PagesDep, user: UserDep) -> Response:
 def _rights(pages: Pages, user: Any, conn_ids: list[str]) -> dict[str, object]:
     settings = pages.settings
     rows = [name for name in conn_ids if may_see_rows(user, settings.rows, name)]
-    actions, plan = may_trigger(user, settings.actions_dag), may_trigger(user, settings.plan_dag)
+    actions, plan = _refusal(user, settings.actions_dag), _refusal(user, settings.plan_dag)
     return {
         "rows": bool(rows),
         "rows_connections": rows,
         "rows_reason": None if rows else _NO_ROWS[settings.rows],
-        "actions": actions,
-        "actions_reason": None if actions else f"You may not trigger the DAG {settings.actions_dag}.",
-        "run_plan": plan,
+        "actions": actions is None,
+        "actions_reason": actions,
+        "run_plan": plan is None,
+        "plan_reason": plan,
     }
+
+
+def _refusal(user: Any, dag_id: str) -> str | None:
+    """Why a user cannot run a DAG: that there is none, or that it is paused, is for those who may trigger it."""
+    if not may_trigger(user, dag_id):
+        return f"You may not trigger the DAG {dag_id}."
+    problem = dag_problem(dag_id)
+    return None if problem is None else f"{problem.message} {problem.cure}"
 
 
 @router.get("/tables")

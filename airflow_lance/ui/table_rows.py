@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 Json = dict[str, object]
 _ATTENTION_BELOW = 80
 _NUMBERS = (
-    "version", "num_versions", "num_rows", "num_deleted_rows", "num_bytes", "num_fragments", "num_small_fragments",
-    "unindexed_rows", "unindexed_share", "num_indices", "num_staged", "num_dead_attempts", "dead_bytes", "written_at",
-    "writes",
+    "version", "num_versions", "num_rows", "num_deleted_rows", "num_bytes", "manifest_bytes", "num_fragments",
+    "num_small_fragments", "unindexed_rows", "unindexed_share", "num_indices", "num_staged", "num_dead_attempts",
+    "dead_bytes", "written_at", "writes",
 )  # fmt: skip
 
 
@@ -97,6 +97,7 @@ def table_row(item: Looked, policy: Policy | None) -> Json:
         "num_rows": seen.num_rows,
         "num_deleted_rows": seen.physical_rows - seen.num_rows,
         "num_bytes": seen.num_bytes,
+        "manifest_bytes": seen.manifest_bytes,
         "num_fragments": seen.num_fragments,
         "num_small_fragments": seen.num_small_fragments,
         "unindexed_rows": max(seen.unindexed_rows.values(), default=0),
@@ -130,6 +131,7 @@ def _summary(rows: Sequence[Mapping[str, object]]) -> Json:
         "errors": errors,
         "unchecked": unchecked,
         "num_bytes": total("num_bytes"),
+        "manifest_bytes": total("manifest_bytes"),
         "num_rows": total("num_rows"),
         "dead_bytes": total("dead_bytes") if any(row["dead_bytes"] is not None for row in rows) else None,
     }

@@ -95,6 +95,7 @@ class Observation:
     num_versions: int = 0
     expired_versions: int = 0
     expired_manifest_bytes: int = 0
+    manifest_bytes: int = 0
     dead_bytes: int | None = None
     num_staged: int = 0
     num_dead_attempts: int = 0
@@ -198,6 +199,7 @@ def observe_snapshot(
         index_merges=_merges(snapshot, unindexed, levels.tier_fanout),
         num_versions=len(versions),
         expired_versions=len(expired),
+        manifest_bytes=sum(entry.size for entry in versions),
         expired_manifest_bytes=sum(entry.size for entry in expired),
         dead_bytes=None if levels.max_dead_bytes is None else _dead_bytes(snapshot),
         num_staged=sum(entry.state != "expired" for entry in waiting),

@@ -55,6 +55,7 @@ def make_lake(base: Path) -> None:
     make_wide(base / "shop" / "features.lance")
     make_broken(base / "shop" / "broken.lance")
     make_crowded(base / "shop" / "crowded.lance")
+    make_torn(base / "shop" / "torn.lance")
     searchable = lance_core.write_dataset(products(0, 300), str(base / "shop" / "products.lance"))
     searchable.create_scalar_index("review", "INVERTED")
     searchable.add_columns({"cheap": "id < 10"})
@@ -89,6 +90,13 @@ def make_broken(uri: Path) -> None:
     next((uri / "data").glob("*.lance")).unlink()
 
 
+def make_torn(uri: Path) -> None:
+    """Its only manifest is damaged."""
+    lance_core.write_dataset(rows(0, 10), str(uri))
+    (manifest,) = (uri / "_versions").glob("*.manifest")
+    manifest.write_bytes(manifest.read_bytes()[:-40] + b"x" * 40)
+
+
 def make_crowded(uri: Path) -> None:
     """Beside its files are so many others that a page does not list all of them."""
     lance_core.write_dataset(rows(0, 50), str(uri), max_rows_per_file=10)
@@ -101,6 +109,7 @@ def make_wide(uri: Path) -> None:
     lance_core.write_dataset(rows(0, 50), str(uri))
     for number in range(8):
         lance_core.dataset(str(uri)).add_columns({f"feature_{number}": f"id * {number}"})
+    lance_core.dataset(str(uri)).add_columns({f"extra_{number}": f"id + {number}" for number in range(10)})
 
 
 def make_doubtful(uri: Path) -> None:

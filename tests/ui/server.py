@@ -196,6 +196,7 @@ def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
     connections = {
         "lake": {"conn_type": "lance", "extra": {"base_uri": str(lake), "storage_options": {"account_key": SECRET}}},
+        "gone": {"conn_type": "lance", "extra": {"base_uri": str(lake.parent / "gone")}},
         # Nothing listens there; the store's own retries would take longer than a page waits.
         "far": {
             "conn_type": "lance",
@@ -222,7 +223,6 @@ def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
         "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of these tests that is long enough for a signature of 512 bits, surely",
         "AIRFLOW__API__SECRET_KEY": "another secret of these tests",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        "AIRFLOW__LANCE__PAGES_CONNECTIONS": "lake, far",
         "AIRFLOW__LANCE__PAGES_POLICY": str(policy),
         "AIRFLOW__LANCE__PAGES_POLICY_CONN_ID": "lake",
         "AIRFLOW__LANCE__PAGES_ROWS": "connection",

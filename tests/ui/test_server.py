@@ -14,8 +14,8 @@ from tests.ui.server import Server
 pytestmark = pytest.mark.airflow
 
 MANY = "big.lance"
-BROKEN, CROWDED = "shop/broken.lance", "shop/crowded.lance"
-OTHERS = ("shop/doubtful.lance", "shop/features.lance", BROKEN, CROWDED)
+BROKEN, CROWDED, TORN = "shop/broken.lance", "shop/crowded.lance", "shop/torn.lance"
+OTHERS = ("shop/doubtful.lance", "shop/features.lance", BROKEN, CROWDED, TORN)
 ORDERS, CLICKS, PRODUCTS = "shop/orders.lance", "shop/clicks.lance", "shop/products.lance"
 
 
@@ -66,10 +66,13 @@ for route in create_app().routes:
 
 def test_the_list_has_every_table_worst_first_and_says_what_is_wrong_with_a_source(server: Server) -> None:
     listed = server.get("api/tables", "viewer").json()
-    assert [row["name"] for row in listed["tables"][:2]] == [BROKEN, CLICKS]
+    assert [row["name"] for row in listed["tables"][:3]] == [TORN, BROKEN, CLICKS]
     assert {row["name"] for row in listed["tables"]} == {ORDERS, CLICKS, PRODUCTS, *OTHERS, HOSTILE, MANY}
     sources = {source["conn_id"]: source for source in listed["sources"]}
-    assert sources["lake"]["tables"] == 9
+    assert set(sources) == {"lake", "far", "gone"}, "connections of the environment"
+    assert sources["lake"]["tables"] == 10
+    assert sources["gone"]["error"]["code"] == "not_found" and "base_uri" in sources["gone"]["error"]["message"]
+    assert listed["tables"][0]["error"]["code"] == "damaged"
     assert sources["far"]["error"]["code"] in ("unreachable", "timeout")
     clicks = next(row for row in listed["tables"] if row["name"] == CLICKS)
     assert clicks["num_rows"] + clicks["num_deleted_rows"] == 1000
@@ -83,12 +86,29 @@ def test_health_is_about_files_or_says_that_they_were_not_checked(server: Server
     found = {row["name"]: row["health"] for row in listed["tables"]}
     assert (found[BROKEN]["score"], found[BROKEN]["parts"][0]["code"]) == (0, "damaged-files")
     assert "more than 10 requests" in found[CROWDED]["unchecked"]
-    assert [name for name, health in found.items() if health["unchecked"]] == [CROWDED]
+    assert [name for name, health in found.items() if health and health["unchecked"]] == [CROWDED]
     assert listed["summary"]["unchecked"] == 1
     page = server.get(f"api/tables/{server.tables[BROKEN]}", "viewer").json()
     assert page["table"]["health"]["score"] == 0
     findings = server.get(f"api/tables/{server.tables[BROKEN]}/doctor", "viewer").json()["findings"]
     assert (findings[0]["code"], findings[0]["severity"]) == ("missing-files", "error")
+
+
+def test_manifests_count_in_the_size(server: Server) -> None:
+    listed = server.get("api/tables", "viewer").json()
+    for row in listed["tables"]:
+        manifests = (server.lake / row["name"] / "_versions").glob("*.manifest")
+        assert row["manifest_bytes"] == (None if row["error"] else sum(path.stat().st_size for path in manifests))
+
+
+def test_a_button_without_a_dag_that_does_it_is_refused_with_the_reason(server: Server) -> None:
+    """The DAG of the plan is paused here until a test starts it."""
+    rights = server.get("api/me", "op").json()["rights"]
+    assert (rights["actions"], rights["actions_reason"]) == (True, None)
+    model = server.call("GET", "/api/v2/dags/lance_maintenance", user="admin").json()
+    assert rights["run_plan"] is not model["is_paused"]
+    assert ("is paused" in (rights["plan_reason"] or "")) == model["is_paused"]
+    assert "paused" not in server.get("api/me", "viewer").json()["rights"]["plan_reason"]
 
 
 def test_the_table_page(server: Server) -> None:
@@ -140,7 +160,10 @@ def names_in(value: Any) -> set[str]:
 def test_who_may_not_read_a_dag_sees_nothing_of_its_runs(server: Server) -> None:
     """Every answer about every table and the plan, as the user who may read no DAG here; the same as an admin as a check."""
     paths = [
-        f"api/tables/{number}{part}" for number in server.tables.values() for part in ("", "/versions", "/schema", "/doctor")
+        f"api/tables/{number}{part}"
+        for name, number in server.tables.items()
+        for part in ("", "/versions", "/schema", "/doctor")
+        if name != TORN
     ]
     seen: set[str] = set()
     for path in [*paths, "api/tables", "api/plan", "api/plan/history"]:

@@ -26,8 +26,8 @@ def test_health_is_never_green_without_a_look_at_the_files(visit: Visit, server:
     page.wait(lambda: len(page.all(ROWS)) == len(server.tables), "all tables")
     page.read("1 not checked", ".figures, .strip")
     assert "all are well" not in page.text()
-    page.read("shop/broken", f"{ROWS}:first-child")
-    page.read("missing or damaged files", f"{ROWS}:first-child .health-cell")
+    page.read("shop/broken", f"{ROWS}:nth-child(2)")
+    page.read("missing or damaged files", f"{ROWS}:nth-child(2) .health-cell")
     crowded = f"{ROWS}:has(a[href$='{server.tables['shop/crowded.lance']}'])"
     page.read("layout", f"{crowded} .health")
     assert not page.all(f"{crowded} .health .good, {crowded} .health .fill-good")
@@ -36,6 +36,32 @@ def test_health_is_never_green_without_a_look_at_the_files(visit: Visit, server:
     page.read("layout", ".head .health")
     page.open(f"lance/#/table/{server.tables['shop/broken.lance']}/doctor")
     page.read("Files of the newest version are missing", ".findings")
+
+
+def test_errors_are_called_what_they_are_and_moments_are_ago(visit: Visit, server: Server) -> None:
+    page = visit()
+    page.wait(lambda: len(page.all(ROWS)) == len(server.tables), "all tables")
+    torn = f"{ROWS}:has(a[href$='{server.tables['shop/torn.lance']}'])"
+    page.read("damaged", torn)
+    assert "unreachable" not in page.text(torn)
+    page.read("is no folder", ".notice.source")
+    clicks = f"{ROWS}:has(a[href$='{server.tables['shop/clicks.lance']}'])"
+    page.read(" ago", clicks)
+    commits = page.see(f"{clicks} svg.spark").get_attribute("aria-label")
+    assert "at most" in commits and "an hour" in commits
+    assert page.driver.title == "Tables - Lance"
+    page.open(f"lance/#/table/{server.tables['shop/clicks.lance']}")
+    page.wait(lambda: page.driver.title == "shop/clicks.lance - Lance", "the title")
+
+
+def test_columns_are_found_by_words(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/features.lance']}/schema")
+    columns = "table[aria-label=Columns] tbody tr"
+    page.wait(lambda: len(page.all(columns)) == 21, "all columns")
+    page.type("input[aria-label='Filter the columns']", "extra_7")
+    page.wait(lambda: [item.text.split()[0] for item in page.all(columns)] == ["extra_7"], "one column")
+    page.type("input[aria-label='Filter the columns']", "no such column")
+    page.read("No column fits", "#schema")
 
 
 def test_filter_and_sort(visit: Visit) -> None:

@@ -32,6 +32,7 @@ export interface Me extends Made {
     readonly actions: boolean;
     readonly actions_reason: string | null;
     readonly run_plan: boolean;
+    readonly plan_reason: string | null;
   };
   readonly actions_dag: string | null;
   readonly plan_dag: string | null;
@@ -79,6 +80,7 @@ export interface TableRow {
   readonly num_rows: number | null;
   readonly num_deleted_rows: number | null;
   readonly num_bytes: number | null;
+  readonly manifest_bytes: number | null;
   readonly num_fragments: number | null;
   readonly num_small_fragments: number | null;
   readonly unindexed_rows: number | null;
@@ -111,6 +113,7 @@ export interface TablesAnswer extends Made {
     readonly errors: number;
     readonly unchecked: number;
     readonly num_bytes: number;
+    readonly manifest_bytes: number;
     readonly num_rows: number;
     readonly dead_bytes: number | null;
     readonly service_levels: { readonly kept: number; readonly days: number } | null;

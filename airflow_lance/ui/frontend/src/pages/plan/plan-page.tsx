@@ -8,6 +8,7 @@ import type { Budget, Spending } from "../../api/types";
 import { usePolled } from "../../api/use-polled";
 import { bytes, count, duration, gbHours, plural } from "../../lib/format";
 import { hrefOf } from "../../lib/router";
+import { useTitle } from "../../lib/title";
 import { useMe } from "../../me";
 import { Button } from "../../ui/button";
 import { DataTable } from "../../ui/data-table";
@@ -20,12 +21,13 @@ import { NoPolicy } from "./no-policy";
 
 export function PlanPage() {
   const me = useMe();
+  useTitle("Plan");
   const plan = usePolled<PlanAnswer>(apiPath(["plan"]));
   const { ask, dialog } = useAction();
   if (plan.data === null) return plan.failure ? <Problem failure={plan.failure} retry={plan.reload} /> : <Loading what="the plan" />;
   const { data } = plan;
   if (data.policy === null && data.error === null) return <NoPolicy />;
-  const refused = me.rights.run_plan ? null : (me.rights.actions_reason ?? "You may not run the plan.");
+  const refused = me.rights.run_plan ? null : (me.rights.plan_reason ?? "You may not run the plan.");
   return (
     <>
       <div className="head">

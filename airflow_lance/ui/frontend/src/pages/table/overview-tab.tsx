@@ -62,7 +62,11 @@ function figures({ answer }: TabProps): Figure[] {
       value: count(table.num_rows),
       note: table.num_deleted_rows ? `${percent(table.num_deleted_rows / physical)} deleted in place` : "none deleted in place",
     },
-    { name: "Size", value: bytes(table.num_bytes), note: plural(table.num_versions ?? 0, "version") },
+    {
+      name: "Size",
+      value: bytes((table.num_bytes ?? 0) + (table.manifest_bytes ?? 0)),
+      note: `${plural(table.num_versions ?? 0, "version")}, ${bytes(table.manifest_bytes)} of it manifests`,
+    },
     {
       name: "Fragments",
       value: whole(table.num_fragments ?? 0),

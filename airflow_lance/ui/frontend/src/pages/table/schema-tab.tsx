@@ -1,7 +1,10 @@
+import { useDeferredValue, useMemo, useState } from "react";
+
 import { apiPath } from "../../api/client";
 import type { Change, SchemaAnswer } from "../../api/more-types";
 import type { Field } from "../../api/types";
 import { useResource } from "../../api/use-resource";
+import { matchingFields } from "../../lib/fields";
 import { ago, exact, plural } from "../../lib/format";
 import { operationText } from "../../lib/kinds";
 import { Section } from "../../ui/section";
@@ -24,7 +27,34 @@ export function SchemaTab({ answer }: TabProps) {
   );
 }
 
+const MANY = 12;
+
 function Columns({ fields }: { fields: readonly Field[] }) {
+  const [query, setQuery] = useState("");
+  const late = useDeferredValue(query);
+  const found = useMemo(() => matchingFields(fields, late), [fields, late]);
+  if (fields.length <= MANY) return <ColumnTable fields={fields} />;
+  return (
+    <>
+      <div className="toolbar body">
+        <input
+          type="search"
+          className="search"
+          aria-label="Filter the columns"
+          placeholder="Filter: words of name, type, metadata"
+          value={query}
+          onChange={(event) => setQuery(event.target.value)}
+        />
+        <span className="small soft" role="status">
+          {found.length === fields.length ? plural(fields.length, "field") : `${found.length} of ${plural(fields.length, "field")}`}
+        </span>
+      </div>
+      {found.length ? <ColumnTable fields={found} /> : <Empty>No column fits the filter.</Empty>}
+    </>
+  );
+}
+
+function ColumnTable({ fields }: { fields: readonly Field[] }) {
   const depth = new Map<number, number>();
   for (const field of fields) depth.set(field.id, field.parent < 0 ? 0 : (depth.get(field.parent) ?? 0) + 1);
   return (

@@ -6,6 +6,7 @@ import type { TableAnswer } from "../../api/types";
 import { useResource } from "../../api/use-resource";
 import { whole } from "../../lib/format";
 import { hrefOf, type Route } from "../../lib/router";
+import { useTitle } from "../../lib/title";
 import { PageLink } from "../../ui/links";
 import { Loading, Problem } from "../../ui/states";
 import { DiffTab } from "./diff-tab";
@@ -52,6 +53,7 @@ const TABS: readonly Tab[] = [
 export function TablePage({ id, route }: { id: string; route: Route }) {
   const table = useResource<TableAnswer>(apiPath(["tables", id]));
   const { ask, dialog } = useAction();
+  useTitle(table.data?.table.name ?? "Table");
   const crumbs = (
     <p className="crumbs">
       <PageLink href={hrefOf("tables")}>Lance tables</PageLink> /

@@ -1,6 +1,6 @@
 import { stepText } from "../../actions/words";
 import type { TableRow } from "../../api/types";
-import { ago, bytes, count, duration, exact, gbHours, percent, whole } from "../../lib/format";
+import { ago, bytes, count, exact, gbHours, percent, whole } from "../../lib/format";
 import { hrefOf } from "../../lib/router";
 import { Badge } from "../../ui/badge";
 import type { Column } from "../../ui/data-table";
@@ -14,7 +14,7 @@ export function tableColumns(now: number): readonly Column<TableRow>[] {
   return [
     { name: "name", head: "Table", cell: name, by: (row) => row.name },
     { name: "health", head: "Health", cell: health, by: healthKey, first: "ascending" },
-    { name: "size", head: "Size", cell: (row) => bytes(row.num_bytes), by: (row) => row.num_bytes, number: true },
+    { name: "size", head: "Size", cell: size, by: allBytes, number: true },
     { name: "rows", head: "Rows", cell: (row) => count(row.num_rows), by: (row) => row.num_rows, number: true },
     { name: "fragments", head: "Fragments", cell: fragments, by: (row) => row.num_fragments, number: true },
     { name: "versions", head: "Versions", cell: (row) => count(row.num_versions), by: (row) => row.num_versions, number: true },
@@ -84,13 +84,22 @@ function fragments(row: TableRow) {
   return <span title={small ? `${whole(small)} of them small` : undefined}>{count(row.num_fragments)}</span>;
 }
 
+/** Data files of the newest version, and the manifests of all versions. */
+export function allBytes(row: TableRow): number | null {
+  return row.num_bytes === null ? null : row.num_bytes + (row.manifest_bytes ?? 0);
+}
+
+function size(row: TableRow) {
+  return <span title={`${bytes(row.num_bytes)} in data files, ${bytes(row.manifest_bytes)} in manifests`}>{bytes(allBytes(row))}</span>;
+}
+
 function unindexed(row: TableRow) {
   if (row.num_indices === 0) return <span className="faint">no index</span>;
   return percent(row.unindexed_share);
 }
 
 function writes(row: TableRow) {
-  return <Sparkline values={row.writes ?? []} label={`${total(row) ?? 0} commits in 24 hours`} />;
+  return <Sparkline values={row.writes ?? []} label={`${total(row) ?? 0} commits in 24 hours`} unit="an hour" />;
 }
 
 function total(row: TableRow): number | null {
@@ -99,7 +108,7 @@ function total(row: TableRow): number | null {
 
 function moment(at: number | null, now: number) {
   if (at === null) return <span className="faint">–</span>;
-  return <span title={`${exact(at)} (${ago(at, now)})`}>{duration(Math.max(0, now - at))}</span>;
+  return <span title={exact(at)} className="nowrap">{ago(at, now)}</span>;
 }
 
 function next(row: TableRow) {

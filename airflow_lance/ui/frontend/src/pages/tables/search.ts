@@ -1,4 +1,5 @@
 import type { TableRow } from "../../api/types";
+import { allBytes } from "./columns";
 import type { Searchable } from "../../lib/filter";
 
 export const KNOWN = {
@@ -18,7 +19,7 @@ export function searchable(row: TableRow, now: number): Searchable {
     },
     numbers: {
       health: row.health?.score ?? null,
-      size: row.num_bytes,
+      size: allBytes(row),
       rows: row.num_rows,
       fragments: row.num_fragments,
       versions: row.num_versions,

@@ -6,7 +6,7 @@ export function Summary({ summary, pending }: { summary: TablesAnswer["summary"]
   const { service_levels: levels, rewrite_factor: factor } = summary;
   const items: Figure[] = [
     { name: "Tables", value: count(summary.tables), note: attention(summary, pending) },
-    { name: "Data", value: bytes(summary.num_bytes), note: `${count(summary.num_rows)} rows` },
+    { name: "Data", value: bytes(summary.num_bytes + summary.manifest_bytes), note: `${count(summary.num_rows)} rows, ${bytes(summary.manifest_bytes)} of it manifests` },
   ];
   if (levels) items.push({ name: `Service levels kept, ${levels.days} d`, value: percent(levels.kept), note: "looks that left nothing due" });
   if (summary.budget) items.push(budgetFigure(summary.budget));

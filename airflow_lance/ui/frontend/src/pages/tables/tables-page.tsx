@@ -7,6 +7,7 @@ import { usePolled } from "../../api/use-polled";
 import { parseFilter } from "../../lib/filter";
 import { plural } from "../../lib/format";
 import { replaceQuery, type Route } from "../../lib/router";
+import { useTitle } from "../../lib/title";
 import type { Direction } from "../../lib/sort";
 import { useMe } from "../../me";
 import { Button } from "../../ui/button";
@@ -34,6 +35,7 @@ interface LoadedProps {
 
 function Loaded({ answer, route, refresh, loading }: LoadedProps) {
   const me = useMe();
+  useTitle("Tables");
   const { ask, dialog } = useAction();
   const query = route.query["q"] ?? "";
   const late = useDeferredValue(query);
@@ -43,7 +45,7 @@ function Loaded({ answer, route, refresh, loading }: LoadedProps) {
   const columns = useMemo(() => tableColumns(now), [now]);
   const [column = "health", direction = "ascending"] = (route.query["sort"] ?? "").split(".").filter(Boolean);
   const sorted = { column, direction: direction as Direction };
-  const refused = me.policy === null ? "There is no policy, therefore no plan." : me.rights.run_plan ? null : (me.rights.actions_reason ?? "You may not run the plan.");
+  const refused = me.policy === null ? "There is no policy, therefore no plan." : me.rights.run_plan ? null : (me.rights.plan_reason ?? "You may not run the plan.");
   return (
     <>
       <div className="head">
