@@ -6,31 +6,50 @@
     allowed_callables = our_company.sources:*, our_company.gates:no_gaps
 
 A spec names a function as `"module:function"`, and a DAG may fill that text from a template. Unset, every function is
-allowed, because the author of the DAG runs code anyway.
+allowed, because the author of the DAG runs code anyway. Set, a text is one public name of an allowed module, and where it
+is loaded (here, in a driver, in an executor) the function must have been defined in an allowed module:
+`our_company.sources:os.system` is not, and neither is `system` of a module with `from os import system`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 
 from airflow_lance.compat import configured
 from airflow_lance.execution.returned_source import READER
-from lance_core.errors import InputError
+from lance_core.jobs.specs.load_function import ALLOWED_VARIABLE, check_name, patterns_of
 
 OPTION = "allowed_callables"
 _NAMES = frozenset({"callable", "function"})
 
 
 def check_callables(plain: object) -> None:
-    """InputError when a spec, a source or a gate names a function that the deployment does not allow."""
-    allowed = [pattern.strip() for pattern in configured(OPTION).split(",") if pattern.strip()]
-    for name in _callables(plain) if allowed else ():
-        if name != READER and not any(fnmatchcase(name, pattern) for pattern in allowed):
-            raise InputError(
-                f"the function {name!r} is not allowed in this deployment",
-                cure=f"Add it to [lance] {OPTION}, which allows {', '.join(allowed)}.",
-            )
+    """InputError when a spec, a source or a gate names a function that the deployment does not allow.
+
+    What a name stands for is checked where it is loaded. The list goes there in this task's environment, which drivers and
+    the executors of a local master inherit; `allowed_conf` takes it to the others.
+    """
+    allowed = allowed_here()
+    if not allowed:
+        os.environ.pop(ALLOWED_VARIABLE, None)
+        return
+    os.environ[ALLOWED_VARIABLE] = ",".join(allowed)
+    for name in _callables(plain):
+        check_name(name, allowed)
+
+
+def allowed_here() -> tuple[str, ...]:
+    """The patterns of this deployment, and the reader of what decorated functions return; empty when all is allowed."""
+    allowed = patterns_of(configured(OPTION))
+    return (*allowed, READER) if allowed else ()
+
+
+def allowed_conf() -> dict[str, str]:
+    """Spark's settings that give the list to drivers on a cluster and to executors."""
+    text = ",".join(allowed_here())
+    places = ("spark.executorEnv.", "spark.yarn.appMasterEnv.", "spark.kubernetes.driverEnv.")
+    return {f"{place}{ALLOWED_VARIABLE}": text for place in places} if text else {}
 
 
 def _callables(plain: object) -> Iterator[str]:

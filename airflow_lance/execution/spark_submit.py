@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import Context
+from airflow_lance.execution.callables import allowed_conf
 from airflow_lance.execution.options import (
     HiddenOptions,
     all_options,
@@ -192,7 +193,7 @@ class SparkSubmitRun:
             task_id=self._task_id.replace(".", "_"),
             application_args=[*_before_spec(arguments), prepared.argument],
             conn_id=self._settings.conn_id,
-            conf={**self._settings.packed_conf, **self._settings.log_conf, **self._settings.conf},
+            conf={**self._settings.packed_conf, **self._settings.log_conf, **self._settings.conf, **allowed_conf()},
             name=arguments.pop("name", f"lance-{spec.kind}-{spec.identity[:8]}"),
             **arguments,
         )

@@ -46,6 +46,12 @@ def airflow_database() -> None:
     subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], check=True, capture_output=True, timeout=180)
 
 
+@pytest.fixture(autouse=True)
+def all_callables_are_allowed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task's process is told what its deployment allows; here the next test has the same process."""
+    monkeypatch.setenv("LANCE_ALLOWED_CALLABLES", "")
+
+
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """`connection("lake", json_or_uri)` defines a connection for one test."""

@@ -82,6 +82,74 @@ def test_a_deployment_says_which_callables_jobs_may_name(uri: str, monkeypatch: 
     assert ids(uri) == [100]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["os.system", "json.dumps", "stolen", "instance", "wrapped", "Path", "_hidden", "honest.__globals__", "__loader__",
+     "partial", "getcwd"],
+)  # fmt: skip
+def test_a_pattern_for_a_module_allows_what_the_module_defined(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """`our_company.sources:*` let a template run `our_company.sources:os.system`: only the text was checked."""
+    (tmp_path / "our_sources.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__LANCE__ALLOWED_CALLABLES", "our_sources:*")
+    source = {"callable": f"our_sources:{name}", "kwargs": {}}
+    with pytest.raises(AirflowFailException, match="allowed_callables"):
+        execute(LanceAppendOperator(task_id="a", uri=uri, source=source, execution="local"))
+    gate = {"callable": f"our_sources:{name}"}
+    staged = execute(LanceAppendOperator(task_id="b", uri=uri, source={"callable": "our_sources:honest"}, execution="local"))
+    with pytest.raises(AirflowFailException, match="allowed_callables"):
+        execute(LanceCommitOperator(task_id="c", staged=staged, gates=[gate]))
+    execute(LanceCommitOperator(task_id="d", staged=staged))
+    assert ids(uri) == [*range(10), 100]
+
+
+def test_decorated_functions_and_classes_of_a_module_are_allowed(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "our_other.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__LANCE__ALLOWED_CALLABLES", "our_other:*")
+    for name in ("honest", "decorated", "Rows"):
+        execute(LanceAppendOperator(task_id=name, uri=uri, source={"callable": f"our_other:{name}"}, execution="local"))
+
+
+_MODULE = """
+import functools, json, os
+from os import getcwd, system as stolen
+from pathlib import Path
+import pyarrow as pa
+import textwrap
+
+def honest():
+    return pa.table({"id": [100], "day": [0]})
+
+def _hidden():
+    return honest()
+
+class Rows:
+    def __arrow_c_stream__(self, requested_schema=None):
+        return honest().__arrow_c_stream__()
+
+class _Instance:
+    def __call__(self, *args, **kwargs):
+        return honest()
+
+instance = _Instance()
+partial = functools.partial(honest)
+wrapped = functools.lru_cache(textwrap.dedent)
+
+def decorator(function):
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        return function(*args, **kwargs)
+    return inner
+
+decorated = decorator(honest)
+"""
+
+
 EVIL = "0' OR 'a' = 'a"
 BOUND: dict[str, Any] = {
     "delete": lambda uri, value: LanceDeleteOperator(

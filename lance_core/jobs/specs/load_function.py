@@ -1,16 +1,52 @@
-"""`"module:function"` -> the function; errors that say which half is wrong."""
+"""`"module:function"` -> the function; errors that say which half is wrong, and what the deployment allows.
+
+::
+
+    LANCE_ALLOWED_CALLABLES = "our_company.sources:*"
+    our_company.sources:flights     -> the function
+    our_company.sources:os.system   refused: one public name of the module, no path through what it imports
+    our_company.sources:system      refused where the module has it from `from os import system`
+
+The list is a deployment's (`[lance] allowed_callables`). It is asked where the function is loaded, because only there is
+known what a name stands for; so it travels to drivers and executors as an environment variable, and inside pickled work.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from lance_core.errors import InputError
 
+ALLOWED_VARIABLE = "LANCE_ALLOWED_CALLABLES"
+"""Comma-separated patterns of `module:function`; unset or empty, every function is allowed."""
 
-def load_function(name: str) -> Callable[..., Any]:
-    """The callable that a spec names. InputError when the module or the attribute is not there."""
+_ONE_PUBLIC_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z]\w*", re.ASCII)
+
+
+def allowed_callables() -> tuple[str, ...]:
+    """The patterns of this process; empty where everything is allowed."""
+    return patterns_of(os.environ.get(ALLOWED_VARIABLE, ""))
+
+
+def patterns_of(text: str) -> tuple[str, ...]:
+    """The patterns of a comma-separated list."""
+    return tuple(pattern.strip() for pattern in text.split(",") if pattern.strip())
+
+
+def load_function(name: str, *, allowed: Sequence[str] | None = None) -> Callable[..., Any]:
+    """The callable that a spec names. InputError when the module or the attribute is not there, or is not allowed.
+
+    `allowed`: the patterns that count, those of this process unless given.
+    """
+    patterns = allowed_callables() if allowed is None else allowed
+    if patterns:
+        check_name(name, patterns)
     module_name, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -23,4 +59,37 @@ def load_function(name: str) -> Callable[..., Any]:
         found = getattr(found, part, None)
     if not callable(found):
         raise InputError(f"callable {name}: module {module_name} has no function {path!r}")
+    if patterns:
+        _check_found(name, found, patterns)
     return found  # type: ignore[no-any-return]
+
+
+def check_name(name: str, patterns: Sequence[str]) -> None:
+    """InputError for a text that no pattern allows, or that is more than one public name of a module."""
+    if not _ONE_PUBLIC_NAME.fullmatch(name) or not _matches(name, patterns):
+        raise _refused(name, patterns, "it is not one public name of an allowed module")
+
+
+def _check_found(name: str, found: Any, patterns: Sequence[str]) -> None:
+    """InputError unless the function, and what it wraps, was defined in a module that is allowed."""
+    if not (inspect.isfunction(found) or inspect.isclass(found)):
+        raise _refused(name, patterns, f"it is a {type(found).__name__}, neither a Python function nor a class")
+    inner = inspect.unwrap(found)
+    modules = {str(getattr(found, "__module__", "")), str(getattr(inner, "__module__", ""))}
+    if not inspect.isclass(found):  # a decorator copies `__module__`, the namespace of the code cannot be copied
+        modules.add(str(getattr(inner, "__globals__", {}).get("__name__", "")))
+    own = name.partition(":")[2]
+    for module in sorted(modules):
+        if not _matches(f"{module}:{own}", patterns):
+            raise _refused(name, patterns, f"it was defined in {module or 'no module'}")
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _refused(name: str, patterns: Sequence[str], why: str) -> InputError:
+    return InputError(
+        f"the function {name[:200]!r} is not allowed in this deployment: {why}",
+        cure=f"Add it to [lance] allowed_callables, which allows {', '.join(patterns)}.",
+    )

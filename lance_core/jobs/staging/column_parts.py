@@ -33,7 +33,7 @@ from lance_core.jobs.runtime.progress import PROGRESS, ProgressReport
 from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.specs.edits import AddColumnsSpec, IfExists
-from lance_core.jobs.specs.load_function import load_function
+from lance_core.jobs.specs.load_function import allowed_callables, load_function
 from lance_core.jobs.staging.edit_fragments import part_of
 from lance_core.jobs.staging.fill_columns import Filled, existing_names, fill_fragment, reconciled
 from lance_core.wire.fragments import decode_fragment, encode_fragment
@@ -41,7 +41,7 @@ from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 @dataclass(frozen=True)
 class Columns:
-    """What to compute, in a form that pickles: a spec's words, and the rows to join."""
+    """What to compute, in a form that pickles: a spec's words, the rows to join, and the callables that are allowed."""
 
     spec_columns: Mapping[str, str] = field(default_factory=dict)
     function: str | None = None
@@ -50,6 +50,7 @@ class Columns:
     on: str = ""
     source_on: str | None = None
     if_exists: IfExists = "fail"
+    allowed: tuple[str, ...] = ()
 
     def on_table(self, snapshot: Snapshot, rows: pa.Table | None) -> NewColumns:
         """Fields and computation for a version. FilterError, InputError when they cannot be combined with its columns."""
@@ -63,15 +64,15 @@ class Columns:
             return joined_columns(pa.schema(left), rows, self.on, self.source_on)
         if self.function is None:
             return parse_transforms(snapshot, dict(self.spec_columns), None)
-        function = _Called(self.function, self.kwargs)
+        function = _Called(self.function, self.kwargs, self.allowed or allowed_callables())
         return parse_transforms(snapshot, function, self.reads)
 
 
 class _Called:
     """A named function with its keyword arguments."""
 
-    def __init__(self, name: str, kwargs: Mapping[str, object]) -> None:
-        self._function = load_function(name)
+    def __init__(self, name: str, kwargs: Mapping[str, object], allowed: Sequence[str]) -> None:
+        self._function = load_function(name, allowed=allowed)
         self._name, self._kwargs = name, dict(kwargs)
         schema = getattr(self._function, "output_schema", None)
         self._columns: list[str] | None = None if schema is None else sorted(schema.names)
@@ -109,8 +110,9 @@ class _Called:
 
 def columns_of(spec: AddColumnsSpec) -> Columns:
     """A spec's words."""
+    columns, kwargs, allowed = dict(spec.columns), dict(spec.kwargs), allowed_callables()
     return Columns(
-        dict(spec.columns), spec.function, spec.reads, dict(spec.kwargs), spec.on or "", spec.source_on, spec.if_exists
+        columns, spec.function, spec.reads, kwargs, spec.on or "", spec.source_on, spec.if_exists, allowed=allowed
     )
 
 
