@@ -18,6 +18,8 @@ from typing import Any
 from airflow_lance.compat import BaseHook
 from lance_core.errors import InputError
 
+BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
+DEPLOY_MODES = ("client", "cluster")
 UNPACKED = "lance_environment"
 """The folder in which executors find a packed environment."""
 
@@ -74,13 +76,16 @@ class SparkSettings:
 
     @property
     def binary(self) -> str:
-        """The name of the program that submits, from the arguments, else from the connection."""
-        return str(self.arguments.get("spark_binary") or self._connection.extra_dejson.get("spark-binary") or "spark-submit")
+        """The name of the program that submits, from the arguments, else from the connection.
+
+        InputError for another program than the Spark provider allows a connection to name.
+        """
+        return str(self.arguments.get("spark_binary") or self._extra("spark-binary", BINARIES))
 
     @cached_property
     def deploy_mode(self) -> str:
         """client or cluster, from the arguments, else from the connection."""
-        return str(self.arguments.get("deploy_mode") or self._connection.extra_dejson.get("deploy-mode") or "client")
+        return str(self.arguments.get("deploy_mode") or self._extra("deploy-mode", DEPLOY_MODES))
 
     @cached_property
     def runs_here(self) -> bool:
@@ -108,6 +113,7 @@ class SparkSettings:
 
     def check(self) -> None:
         """InputError where spark-submit would refuse after seconds, with a message about itself."""
+        _ = self.binary
         where = f"Spark connection {self.conn_id!r}: deploy mode 'cluster'"
         if self.deploy_mode == "cluster" and self.runs_here:
             raise InputError(
@@ -128,6 +134,18 @@ class SparkSettings:
                 f"{where} on a standalone cluster: spark_submit['application'] must end in .jar, got {application!r}",
                 cure="Create it with `python -m lance_core.spark.archive lance_job.jar`.",
             )
+
+    def _extra(self, name: str, allowed: tuple[str, ...]) -> str:
+        """A field of the connection's extra, the first that is allowed unless given. Who edits connections is not who
+        writes DAGs, so nothing else is passed on."""
+        value = self._connection.extra_dejson.get(name) or allowed[0]
+        if value not in allowed:
+            names = ", ".join(allowed)
+            raise InputError(
+                f"Spark connection {self.conn_id!r}: extra {name!r}: expected one of {names}; got {value!r:.200}",
+                cure="Correct the connection; a DAG can give another program, as an argument of spark_submit.",
+            )
+        return str(value)
 
     @cached_property
     def _connection(self) -> Any:

@@ -24,7 +24,7 @@ PASSED_ON = (
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH",
     "JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS",
     "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HADOOP_HOME", "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "YARN_CONF_DIR",
-    "KRB5CCNAME", "KRB5_CONFIG",
+    "KRB5CCNAME", "KRB5_CONFIG", "LANCE_ALLOWED_CALLABLES",
 )  # fmt: skip
 """What spark-submit needs to find Java, Spark, its settings and a Kerberos ticket. None of these is a secret's name."""
 
@@ -48,7 +48,16 @@ def client_environment(options: str, runs_here: bool) -> dict[str, str]:
 
 @contextmanager
 def limited_submit(binary: str = "spark-submit") -> Iterator[None]:
-    """Inside, a `spark-submit` found on the path starts the real one with the variables of `PASSED_ON` alone."""
+    """Inside, a `spark-submit` found on the path starts the real one with the variables of `PASSED_ON` alone.
+
+    InputError for a binary that is a path: it would be started past this one, and be written over by it.
+    """
+    if Path(binary).name != binary:
+        raise InputError(
+            f"spark_submit['spark_binary'] is the path {binary!r}, but with deploy mode 'cluster' on a standalone cluster "
+            "it must be a name",
+            cure="Put the folder of the program on the PATH of the worker and give its name.",
+        )
     path = _path()
     real = shutil.which(binary, path=path)
     if real is None:

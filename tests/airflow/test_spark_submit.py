@@ -281,3 +281,51 @@ def test_kill_ends_the_submit(
 
 def test_kill_before_the_submit_does_nothing() -> None:
     SparkSubmitRun(SparkSettings("nowhere"), task_id="append").kill()
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+@pytest.mark.parametrize("binary", ["{victim}", "../spark-submit", "spark-submit.sh", "sh", ["spark-submit"], {"a": 1}])
+def test_a_connection_names_no_program_but_those_of_spark(
+    fake_spark: Path, tmp_path: Path, connection: Callable[[str, str], None], binary: object, mode: str
+) -> None:
+    """The worker's file of that name was overwritten, before the Spark provider refused the name."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    victim.chmod(0o700)
+    given = str(victim) if binary == "{victim}" else binary
+    extra = {"spark-binary": given, "deploy-mode": mode}
+    connection("evil", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1", "port": 7077, "extra": extra}))
+    with pytest.raises(InputError, match="extra 'spark-binary': expected one of spark-submit"):
+        _submit("evil")
+    assert victim.read_text() == "mine"
+    assert not fake_spark.exists(), "nothing was started"
+
+
+def test_a_connection_names_no_other_deploy_mode(fake_spark: Path, connection: Callable[[str, str], None]) -> None:
+    connection("odd", json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client --jars /x"}}))
+    with pytest.raises(InputError, match="extra 'deploy-mode': expected one of client, cluster"):
+        _submit("odd")
+    assert not fake_spark.exists()
+
+
+def test_a_path_of_the_dag_is_not_written_over(
+    fake_spark: Path, tmp_path: Path, connection: Callable[[str, str], None]
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    victim.chmod(0o700)
+    extra = {"deploy-mode": "cluster"}
+    connection("far", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1", "port": 7077, "extra": extra}))
+    with pytest.raises(InputError, match="must be a name"):
+        _submit("far", arguments={"spark_binary": str(victim)})
+    assert victim.read_text() == "mine"
+
+
+def test_executors_are_told_which_callables_are_allowed(
+    fake_spark: Path, connection: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__LANCE__ALLOWED_CALLABLES", "our.sources:*")
+    connection("far", json.dumps({"conn_type": "spark", "host": "spark://127.0.0.1:7077"}))
+    _submit("far")
+    told = [text for text in json.loads(fake_spark.read_text())["argv"] if "executorEnv.LANCE_ALLOWED" in text]
+    assert told and told[0].startswith("spark.executorEnv.LANCE_ALLOWED_CALLABLES=our.sources:*,")
