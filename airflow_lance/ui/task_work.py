@@ -10,6 +10,7 @@ records say what became of them.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from airflow_lance.ui.service import Pages
 Json = dict[str, object]
 MAX_XCOMS = 500
 MAX_IDENTITIES = 500
+MAX_DEPTH = 8
+"""A list of references, in a tuple, of mappings; deeper values are none of ours."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,31 @@ def _mentions(dag_id: str, run_id: str | None, task_id: str | None, map_index: i
             query = query.where(column == value)
     with create_session() as session:
         found = list(session.scalars(query.order_by(XComModel.timestamp.desc()).limit(MAX_XCOMS)))
-        return [mention for row in found for mention in _of_xcom(XComModel.deserialize_value(row), _task_of(row))]
+        return [mention for row in found for mention in _of_xcom(plain_value(row.value), _task_of(row))]
+
+
+def plain_value(value: object) -> object:
+    """What a row of XCom holds, as plain JSON: no object is made of it, whatever class it names.
+
+    Airflow makes objects of such values, of classes that tasks name; the server that shows pages must not. A tuple is the
+    one exception, and becomes a list.
+    """
+    if isinstance(value, (str, bytes)):  # Airflow's own encoder stored JSON as a text
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return _without_tuples(value, MAX_DEPTH)
+
+
+def _without_tuples(value: object, depth: int) -> object:
+    if depth == 0:
+        return None
+    if isinstance(value, Mapping):
+        if value.get("__classname__") == "builtins.tuple":
+            return _without_tuples(value.get("__data__"), depth - 1)
+        return {str(name): _without_tuples(item, depth - 1) for name, item in value.items()}
+    return [_without_tuples(item, depth - 1) for item in value] if isinstance(value, list) else value
 
 
 def _task_of(row: object) -> Json:
