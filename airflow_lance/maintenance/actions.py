@@ -39,6 +39,7 @@ class LanceActionOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Return what was done. AirflowFailException for any other configuration."""
         from airflow_lance.execution.arguments import asker_of, identity_of
+        from lance_core.io.scope import is_below
         from lance_core.jobs.specs.secret import reveal_all
         from lance_core.maintenance.actions import act
 
@@ -50,8 +51,8 @@ class LanceActionOperator(BaseOperator):
                 f"connection {conn_id!r} is not a connection of this DAG: {', '.join(self.lance_conn_ids)}"
             )
         hook = LanceHook(conn_id)
-        uri, base = hook.get_uri(str(conf.get("uri") or "")), hook.settings.base_uri.rstrip("/")
-        if not base or not uri.startswith(f"{base}/") or ".." in uri.split("/"):
+        uri = hook.get_uri(str(conf.get("uri") or ""))
+        if not is_below(uri, hook.settings.base_uri):
             raise AirflowFailException(f"table {uri!r} is not below the base uri of connection {conn_id!r}")
         action = str(conf.get("action") or "")
         with as_airflow_errors(uri):

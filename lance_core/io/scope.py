@@ -7,13 +7,14 @@
     scope_of("az://c/t", {"account_name": "acct"})         -> ("az", "acct")
     scope_of("/data/t.lance")                              -> ("file", "")
     is_allowed("s3://media/x", {"allowed_bases": "s3://media"})   -> True
+    is_below("file:///lake/%2e%2e/etc", "file:///lake")           -> False
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from lance_core.io.options import ALLOWED_BASES
 from lance_core.io.spellings import AZURE, picker
@@ -57,12 +58,29 @@ def is_same_scope(uri: str, other: str, options: Mapping[str, str] | None = None
 
 def is_allowed(uri: str, options: Mapping[str, str] | None) -> bool:
     """Whether the caller's `allowed_bases` name this uri or a place that it is below."""
-    wanted = uri.rstrip("/")
-    for prefix in re.split(r"[,\s]+", str((options or {}).get(ALLOWED_BASES, ""))):
-        bare = prefix.rstrip("/")
-        if bare and ".." not in wanted.split("/") and (wanted == bare or wanted.startswith(f"{bare}/")):
-            return True
-    return False
+    prefixes = re.split(r"[,\s]+", str((options or {}).get(ALLOWED_BASES, "")))
+    return any(is_below(uri, prefix) or (prefix and is_below(f"{uri.rstrip('/')}/-", prefix)) for prefix in prefixes)
+
+
+def is_below(uri: str, base: str) -> bool:
+    """Whether a uri names a place below `base`, in the form in which it is opened: a file uri with its `%2e` decoded.
+
+    A uri with a step upwards is below nothing, however the step is written: some stores decode it, others resolve it.
+    """
+    place, above = _as_opened(uri), _as_opened(base).rstrip("/")
+    steps = {step for text in (uri, place, unquote(place)) for step in re.split(r"[/\\]", text)}
+    return bool(above) and not steps & {".", ".."} and place.startswith(f"{above}/") and place.rstrip("/") != above
+
+
+def _as_opened(uri: str) -> str:
+    """A plain path where the uri names a local file; others as they are."""
+    if not uri.lower().startswith("file://"):
+        return uri
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # a bracket that is never closed; whoever opens it says so
+        return uri
+    return unquote(parts.path) if parts.netloc in ("", "localhost") else uri
 
 
 def _netloc(uri: str) -> str:

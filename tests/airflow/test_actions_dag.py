@@ -65,6 +65,22 @@ def test_anything_else_fails(table: str, run_dag: Any, conf: dict[str, Any]) -> 
     assert lance_core.dataset(table).version == 9, "nothing was done"
 
 
+@pytest.mark.parametrize("step", ["..", "%2e%2e", "%2E.", ".%2e", "%2e", "a/%2e%2e/.."])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_no_spelling_of_a_step_upwards_passes_the_fence(
+    tmp_path: Path, connection: Callable[[str, str], None], run_dag: Any, scheme: str, step: str
+) -> None:
+    outside = str(tmp_path / "other.lance")
+    for number in range(9):
+        lance_core.write_dataset(pa.table({"id": [number]}), outside, mode="append" if number else "create")
+    (tmp_path / "lake").mkdir()
+    base = f"{scheme}{tmp_path / 'lake'}"
+    connection("lake", json.dumps({"conn_type": "lance", "extra": {"base_uri": base}}))
+    run = run_action(run_dag, action="compact", uri=f"{base}/{step}/other.lance", arguments={})
+    assert run.state == "failed"
+    assert lance_core.dataset(outside).version == 9, "nothing was done"
+
+
 def test_every_action_with_arguments_is_carried_out() -> None:
     assert set(ACTIONS) == {*actions._SPECS, *actions._RECORDS}
 
