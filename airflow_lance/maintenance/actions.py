@@ -39,7 +39,7 @@ class LanceActionOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Return what was done. AirflowFailException for any other configuration."""
         from airflow_lance.execution.arguments import asker_of, identity_of
-        from lance_core.io.scope import is_below
+        from lance_core.jobs.api import is_below
         from lance_core.jobs.specs.secret import reveal_all
         from lance_core.maintenance.actions import act
 

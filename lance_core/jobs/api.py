@@ -13,6 +13,7 @@
     pin_tables     versions and options of the tables that a job elsewhere reads
     make_runner    this process, with the storage options of further tables
     open_store     the store below a uri, for a connection test
+    is_below       whether a uri names a place below another
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lance_core.commit.registry.ledger import recorded_version
 from lance_core.dataset.refs.branches import MAIN
 from lance_core.errors import LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
+from lance_core.io.scope import is_below
 from lance_core.io.store import Store
 from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
@@ -56,6 +58,7 @@ __all__ = [
     "begin_watch",
     "commit",
     "find_done",
+    "is_below",
     "look",
     "make_runner",
     "open_store",
