@@ -72,12 +72,13 @@ def check_name(name: str, patterns: Sequence[str]) -> None:
 
 def _check_found(name: str, found: Any, patterns: Sequence[str]) -> None:
     """InputError unless the function, and what it wraps, was defined in a module that is allowed."""
-    if not (inspect.isfunction(found) or inspect.isclass(found)):
-        raise _refused(name, patterns, f"it is a {type(found).__name__}, neither a Python function nor a class")
     inner = inspect.unwrap(found)
-    modules = {str(getattr(found, "__module__", "")), str(getattr(inner, "__module__", ""))}
-    if not inspect.isclass(found):  # a decorator copies `__module__`, the namespace of the code cannot be copied
-        modules.add(str(getattr(inner, "__globals__", {}).get("__name__", "")))
+    for item in (found, inner):
+        if not (inspect.isfunction(item) or inspect.isclass(item)):
+            raise _refused(name, patterns, f"it is a {type(item).__name__}, neither a Python function nor a class")
+    modules = {str(found.__module__), str(inner.__module__)}
+    if inspect.isfunction(inner):  # a decorator copies `__module__`, the namespace of the code cannot be copied
+        modules.add(str(inner.__globals__.get("__name__", "")))
     own = name.partition(":")[2]
     for module in sorted(modules):
         if not _matches(f"{module}:{own}", patterns):
