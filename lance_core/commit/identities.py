@@ -43,6 +43,12 @@ def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, An
     return {identity: _note(text) for identity, text in texts.items()}
 
 
+def writers_of(note: Mapping[str, Any]) -> tuple[str, ...]:
+    """The attempts that wrote an identity's files, by what is noted about it."""
+    adopted = note.get("adopts")
+    return (str(note.get("attempt", "")), *(map(str, adopted) if isinstance(adopted, list) else ()))
+
+
 def asked_by(transaction: Transaction) -> tuple[Asked, ...]:
     """The tasks that requested the work of a version, each once, in the order of their names."""
     notes = (note.get("asked") for note in identities_of(transaction).values())

@@ -56,6 +56,8 @@ class Attempt:
     """A try at staging one identity. Times are seconds since the epoch.
 
     `attempt` (16 hex digits) goes into the name of every file it writes: see `naming.data_file_name(attempt.attempt)`.
+    `adopts`: earlier attempts whose files it goes on with, which nobody removes while it is on record (see
+    `staging.adoption`).
     """
 
     identity: str
@@ -72,6 +74,7 @@ class Attempt:
     later_only: bool = False
     group: str = ""
     guarded: bool = False
+    adopts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
@@ -89,7 +92,8 @@ class StagedTransaction:
 
     `num_rows`, `num_bytes` and `num_fragments` are what it adds. `creates` says that the table did not exist.
     `digest` is the whole SHA-256 of the work, `spec_digest` its first digits (all that releases before this one know).
-    `refreshed`: it was brought up to a newer version, so the attempt wrote files that its transaction does not name.
+    `adopts`: earlier attempts of the identity that wrote a part of its files. `has_more`: it wrote or adopted files that its
+    transaction does not name.
     `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
     `later_only`: the identity can only have landed, or land, in a version after `read_version` (see `staged.begin_attempt`).
@@ -112,7 +116,7 @@ class StagedTransaction:
     spec_digest: str = ""
     num_deleted_rows: int = 0
     digest: str = ""
-    refreshed: bool = False
+    has_more: bool = False
     incarnation: str = ""
     base: str = ""
     later_only: bool = False
@@ -120,6 +124,12 @@ class StagedTransaction:
     guarded: bool = False
     plain: bool = False
     planned_at: float = 0.0
+    adopts: tuple[str, ...] = ()
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        """The attempts that wrote its files."""
+        return (self.attempt, *self.adopts)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom. It has former names beside the current ones, because workers may not be

@@ -22,7 +22,7 @@ import enum
 import re
 import secrets
 import uuid as uuids
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lance_core.errors import InputError
 from lance_core.io import manifest_names
@@ -145,6 +145,12 @@ def index_uuid(attempt: str | None = None) -> str:
 def is_of_attempt(path: str, attempt: str) -> bool:
     """Whether a path below the table is a file that this attempt wrote (temporary names count), judged by the name alone."""
     return attempt.startswith(attempt_prefix(path) or "-")
+
+
+def is_of_any(path: str, attempts: Iterable[str]) -> bool:
+    """`is_of_attempt` of one of several."""
+    prefix = attempt_prefix(path) or "-"
+    return any(attempt.startswith(prefix) for attempt in attempts)
 
 
 def paths_of_attempt(paths: Sequence[str], attempt: str) -> list[str]:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from lance_core.commit import naming
 from lance_core.format.fragment import DataFile, Fragment
@@ -29,23 +29,23 @@ def fragment_paths(fragments: Iterable[Fragment]) -> Iterator[str]:
             yield naming.deletion_path(fragment.id, deletion.read_version, deletion.id, deletion.file_type)
 
 
-def data_paths(transaction: Transaction, *, attempt: str) -> list[str]:
-    """Files that a staged transaction names and its attempt wrote."""
+def data_paths(transaction: Transaction, *, writers: Sequence[str]) -> list[str]:
+    """Files that a staged transaction names and these attempts wrote."""
     plain = _plain_paths(transaction.operation)
-    if plain is not None:
-        return naming.paths_of_attempt(plain, attempt)
+    if plain is not None and len(writers) == 1:
+        return naming.paths_of_attempt(plain, writers[0])
     named = dict.fromkeys(fragment_paths(named_fragments(transaction.operation)))
     named.update(dict.fromkeys(naming.data_path(file.path) for file in _named_files(transaction.operation)))
     named.update(dict.fromkeys(_index_paths(transaction.operation)))
-    return [path for path in named if naming.is_of_attempt(path, attempt)]
+    return [path for path in named if naming.is_of_any(path, writers)]
 
 
-def names_files(transaction: Transaction, *, attempt: str) -> bool:
+def names_files(transaction: Transaction, *, writers: Sequence[str]) -> bool:
     """Whether there are `data_paths` at all."""
     first = next(named_fragments(transaction.operation), None)
-    if first is not None and any(naming.is_of_attempt(path, attempt) for path in fragment_paths([first])):
+    if first is not None and any(naming.is_of_any(path, writers) for path in fragment_paths([first])):
         return True
-    return bool(data_paths(transaction, attempt=attempt))
+    return bool(data_paths(transaction, writers=writers))
 
 
 def deletion_paths(transaction: Transaction, *, attempt: str) -> list[str]:

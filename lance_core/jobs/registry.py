@@ -58,7 +58,7 @@ KINDS: Mapping[str, JobKind] = {
         "lance_core.jobs.specs.edits:AddColumnsSpec",
         "lance_core.jobs.staging.add_columns:AddColumnsJob",
         reexecutes=True,
-        refresh="lance_core.jobs.staging.add_columns:refresh",
+        refresh="lance_core.jobs.staging.refresh_columns:refresh",
     ),
     "merge": JobKind(
         "lance_core.jobs.specs.merge:MergeSpec",

@@ -16,7 +16,7 @@ from lance_core.commit.log import lineage, look, loop
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
 from lance_core.commit.registry import attempts, fences, folding, group_fences, landings, segments
 from lance_core.commit.service import alone, commit_staged, publisher
-from lance_core.commit.staging import drain, remove, staged
+from lance_core.commit.staging import drain, in_use, remove, staged
 from lance_core.io.external.store import ExternalStore
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
@@ -125,7 +125,7 @@ def _vanished_manifests_refer_to_nothing(patch: Patch) -> None:
         there = tuple(item for item in opened if item is not None)
         return look.LogLook(store, since, there, paths[-1][0] if paths else 0)
 
-    patch.setattr(remove, "look_since", one_look)
+    patch.setattr(in_use, "look_since", one_look)
 
 
 def _commit_judges_rows_once(patch: Patch) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 import numpy as np
 
 from lance_core.commit import naming
-from lance_core.commit.identities import identities_of
+from lance_core.commit.identities import identities_of, writers_of
 from lance_core.commit.log.deletion_files import read_deletions
 from lance_core.commit.log.manifests import (
     OpenVersion,
@@ -123,19 +123,19 @@ def _absent_members(
         theirs  5  a, of another commit; it was removed
         ->      version 7 has the file of a, and not that of b
     """
-    attempts = [str(note.get("attempt", "")) for note in identities_of(transaction).values()]
+    attempts = [writers_of(note) for note in identities_of(transaction).values()]
     there = [item for item in brought if item in after]
     commit = naming.attempt_prefix(naming.transaction_path(mine.transaction_file))
     if len(attempts) < 2 or any(_is_of_any(item, [commit or "-"]) for item in there):
         return None
-    absent = [attempt for attempt in attempts if not any(_is_of_any(item, [attempt]) for item in there)]
-    return {item for item in brought if _is_of_any(item, absent)} if absent else None
+    absent = [writers for writers in attempts if not any(_is_of_any(item, writers) for item in there)]
+    return {item for item in brought for writers in absent if _is_of_any(item, writers)} if absent else None
 
 
 def _is_of_any(item: str, attempts: Collection[str]) -> bool:
     number, _, name = item.partition(":")
     path = f"{naming.DELETIONS}/{number}-{name}.bin" if _is_deletion(item) else naming.data_path(name)
-    return any(naming.is_of_attempt(path, attempt) for attempt in attempts)
+    return naming.is_of_any(path, attempts)
 
 
 def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, changed: frozenset[int]) -> bool:

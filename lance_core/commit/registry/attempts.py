@@ -169,6 +169,27 @@ def started_attempts(store: Store, identity: str) -> list[str]:
     return [attempt for owner, attempt in found if owner == identity]
 
 
+def adopted_by_others(store: Store, keys: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    """Those of these (identity, attempt) whose files an attempt on record, which is not among them, goes on with.
+
+    A record that cannot be read may adopt any attempt of its identity.
+    """
+    if not keys:
+        return frozenset()
+    identities = {identity for identity, _ in keys}
+    names = store.list_names(f"{naming.STAGED}/")
+    others = [item for item in _of_kind(names, STARTED) if item[0] in identities and item not in keys]
+
+    def adopted(store: Store, other: tuple[str, str]) -> list[tuple[str, str]]:
+        try:
+            found = _read_started(store, record_path(*other, STARTED))
+        except CorruptFileError:
+            return [key for key in keys if key[0] == other[0]]
+        return [] if found is None else [(other[0], attempt) for attempt in found[0].adopts]
+
+    return frozenset(key for found in each(store, others, adopted) for key in found if key in keys)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedAttempts:
     """Which attempts have records, by the names alone: those that began, and identities with one that counts."""

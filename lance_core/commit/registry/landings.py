@@ -261,7 +261,7 @@ def _members_in_use(store: Store, newest: Manifest, identities: Iterable[str]) -
     used = [path for path in referenced_files(newest) if not path.startswith(f"{naming.TRANSACTIONS}/")]
     for identity in identities:
         finished = read_finished(store, identity)
-        if finished is not None and any(naming.is_of_attempt(path, finished.attempt) for path in used):
+        if finished is not None and any(naming.is_of_any(path, finished.writers) for path in used):
             yield identity, finished
 
 

@@ -117,8 +117,8 @@ class _Alone:
             quietly(partial(end_alone, self._store, *key, commit=self.commit, is_gone=self._is_gone))
 
     def _is_whole(self, transaction: Transaction) -> bool:
-        if names_files(transaction, attempt=self._ref.attempt):
-            return not missing_files(self._store, transaction, attempt=self._ref.attempt)
+        if names_files(transaction, writers=self._ref.writers):
+            return not missing_files(self._store, transaction, writers=self._ref.writers)
         try:  # whole fragments are deleted: no file tells whether it was withdrawn
             require_counts(self._store, self._ref, is_withdrawn=False)
         except IncompatibleConflictError:

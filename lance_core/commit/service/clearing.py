@@ -42,7 +42,7 @@ def clear(
         for published, named in [tally.published[version]]
     ]
     quietly(lambda: each(store, rest, drain_landed))
-    kept = {ref.attempt for ref in tally.landed}
+    kept = {attempt for ref in tally.landed for attempt in ref.writers}
     for key in fenced:
         if tally.outcome.get(key[0]) == ALREADY_LANDED:
             quietly(partial(remove_fence, store, *key))

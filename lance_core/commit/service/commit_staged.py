@@ -301,7 +301,7 @@ class _Service:
             log.info("%s; staging again: %s", error, item.ref.identity)
             self.withdraw(item.ref, self._publisher.claim.commit)
             self._tally.try_again(item.ref)
-            self._pending[item.ref.identity] = re_execute(item.ref)
+            self._pending[item.ref.identity] = re_execute(item.ref, self._publisher.claim.commit)
             self._renew_claim()
 
     def _may_try_again(self, ref: StagedTransaction) -> bool:

@@ -81,7 +81,7 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str, version
 
     def check(store: Store, item: Loaded) -> LanceError | None:
         key = (item.ref.identity, item.ref.attempt)
-        if fences[key].commit == commit and key not in marked and names_files(item.transaction, attempt=item.ref.attempt):
+        if fences[key].commit == commit and key not in marked and names_files(item.transaction, writers=item.ref.writers):
             # Nobody had decided before, so if it was withdrawn, that is over, and its files, which come next, went first.
             return None
         try:
@@ -141,7 +141,7 @@ def require_counts(store: Store, ref: StagedTransaction, *, is_withdrawn: bool) 
 
 def _without_files(store: Store, items: Sequence[Loaded]) -> dict[str, LanceError]:
     """Refusals of those that have lost files, by identity; all files are looked for at once."""
-    named = {item.ref: data_paths(item.transaction, attempt=item.ref.attempt) for item in items}
+    named = {item.ref: data_paths(item.transaction, writers=item.ref.writers) for item in items}
     gone = frozenset(missing(store, [path for paths in named.values() for path in paths]))
     lost = {ref: [path for path in paths if path in gone] for ref, paths in named.items()}
     return {ref.identity: _files_gone(store, ref, paths) for ref, paths in lost.items() if paths}
@@ -180,12 +180,12 @@ def drain_published(
     decided to publish. `last`: what goes behind all else, in the same request where the store removes many at once: the
     ledger has been told, so no record of these is asked any more.
     """
-    refreshed = [item.ref for item in items if item.ref.refreshed]
-    for ref in refreshed:
+    by_name = [item.ref for item in items if item.ref.has_more or item.ref.adopts]
+    for ref in by_name:
         remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
     files = _superseded(items, published)
     kept = naming.transaction_path(named) if named else ""
-    records = [_records(item.ref, shared, kept=kept) for item in items if item.ref not in refreshed]
+    records = [_records(item.ref, shared, kept=kept) for item in items if item.ref not in by_name]
     delete_landed(store, files, records, last=last)
 
 

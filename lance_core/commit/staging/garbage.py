@@ -41,7 +41,8 @@ from lance_core.commit.registry.fences import forget_withdrawal, list_fences, li
 from lance_core.commit.registry.group_fences import is_damaged, list_groups, version_of
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landings_of
-from lance_core.commit.staging.remove import Key, Owners, Removal, files_in_use, remove_attempts
+from lance_core.commit.staging.in_use import Owners, files_in_use
+from lance_core.commit.staging.remove import Key, Removal, remove_attempts
 from lance_core.commit.staging.staged import missing_files
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.store import Store, StoreEntry
@@ -173,7 +174,7 @@ def _is_wreck(store: Store, entry: StagedEntry) -> bool:
     if entry.staged is None or entry.started:
         return False
     transaction = read_transaction_file(store, entry.staged.transaction_path)
-    return transaction is None or bool(missing_files(store, transaction, attempt=entry.attempt))
+    return transaction is None or bool(missing_files(store, transaction, writers=entry.staged.writers))
 
 
 def _abandoned(store: Store, now: float) -> list[StoreEntry]:

@@ -6,7 +6,9 @@
     2  look      ledger and log: has the identity landed?  which files do the versions since then name?
     3  doubt     fenced for publishing and not landed: a put may still be on its way.  Either nothing is touched, or a fence
                  version is published, so that every such put has lost; then look again
-    4  delete    finished.json, files that no version names, the other records; the fence goes last
+    4  adopters  whose files a living attempt adopts stays but for its finished.json (see `adoption`)
+    5  delete    finished.json, files that no version names, the other records; the fence goes last
+    6  adopted   those that it had adopted itself
 
 Each step is right however long the process sleeps before it: nothing is concluded from a record that is not there, and no
 clock has a say. Killed anywhere, the same call again goes on.
@@ -17,22 +19,18 @@ from __future__ import annotations
 import logging
 import time
 import uuid as uuids
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lance_core.arrow.extension import BLOB_V2
-from lance_core.commit import naming
 from lance_core.commit.bulk import delete_all
 from lance_core.commit.identities import withdrawal_property
-from lance_core.commit.log.look import branch_stores, detached_versions, look_since
 from lance_core.commit.log.loop import commit_transaction
-from lance_core.commit.log.manifests import find_latest_version, load_manifest
-from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.record_types import WITHDRAW, Fence, GroupFence
 from lance_core.commit.records import FORMAT, each, write_record
-from lance_core.commit.references import data_paths, is_referenced, referenced_files
+from lance_core.commit.references import data_paths, is_referenced
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.fences import (
@@ -46,10 +44,10 @@ from lance_core.commit.registry.fences import (
 from lance_core.commit.registry.group_fences import keep_apart
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
+from lance_core.commit.staging.in_use import Owners, complete_transaction, files_in_use
 from lance_core.commit.staging.refusals import claimed, has_landed, nobody_knows
-from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
+from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.store import Store
-from lance_core.table.carried import new_indices, new_schema
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
 
@@ -63,6 +61,9 @@ touch nothing, or raise CommitStateUnknownError."""
 ITSELF = "itself"
 """Who gives an attempt up that is the caller's own."""
 
+RE_EXECUTION = "re-execution"
+"""A commit that stages the work again."""
+
 Key = tuple[str, str]
 """Identity and attempt."""
 
@@ -73,11 +74,13 @@ _KEYS_OF_A_FENCE = 10_000
 @dataclass(frozen=True, slots=True)
 class Removal:
     """Its result: `files` that went; `refusals` of attempts that have landed or whose outcome is unknown; `left`:
-    attempts that were not touched because a put may still be on its way."""
+    attempts that stay because a put may still be on its way, or a living attempt adopts their files; `adoptable`: those
+    that nobody had begun to remove before."""
 
     files: tuple[str, ...] = ()
     refusals: Mapping[Key, LanceError] = field(default_factory=dict)
     left: tuple[Key, ...] = ()
+    adoptable: frozenset[Key] = frozenset()
 
 
 def remove_attempt(
@@ -142,6 +145,7 @@ def remove_attempts(
     work = _Removing(store, by=by, landed_too=landed_too, own_commit=own_commit, dry_run=dry_run)
     work.is_marked, work.is_known = unfinished_only, not never_finished
     work.fence(keys)
+    adoptable = work.adoptable()
     work.look(certain=certain)
     open_ends = work.in_doubt()
     if open_ends and doubt != "leave" and not dry_run:
@@ -149,7 +153,22 @@ def remove_attempts(
         work.look(certain=certain)
         open_ends = work.in_doubt()
     removal = work.remove(left=open_ends)
-    return replace(removal, left=(*removal.left, *spared))
+    freed = work.freed()
+    if freed and not dry_run:
+        more = remove_attempts(store, freed, by=by, landed_too=landed_too, own_commit=own_commit)
+        removal = replace(removal, files=(*removal.files, *more.files))
+    return replace(removal, left=(*removal.left, *spared), adoptable=adoptable)
+
+
+def decide_against(store: Store, key: Key, *, by: str) -> bool:
+    """Raise the fence of an unfinished attempt and remove nothing. Whether this call decided: not when it has finished, or
+    somebody else was first."""
+    if _finished_meanwhile(store, [key]):
+        return False
+    work = _Removing(store, by=by, landed_too=False, own_commit=None, dry_run=False)
+    work.is_marked = True
+    work.fence([key])
+    return key in work.adoptable()
 
 
 def _finished_meanwhile(store: Store, keys: Sequence[Key]) -> list[Key]:
@@ -176,6 +195,7 @@ class _Known:
     staged: StagedTransaction | None
     since: int
     is_unfinished: bool
+    adopts: tuple[str, ...] = ()
     landed: int | None = None
     doubt: CommitStateUnknownError | None = None
 
@@ -190,6 +210,7 @@ class _Removing:
         self._own_commit = own_commit
         self._dry_run = dry_run
         self._known: dict[Key, _Known] = {}
+        self._gone: Mapping[Key, _Known] = {}
         self._claims = list_claims(store)
         self.is_marked, self.is_known = False, True
 
@@ -220,7 +241,13 @@ class _Removing:
         staged = registry.find_finished(store, identity)
         staged = staged if staged is not None and staged.attempt == attempt else None
         versions = [item.read_version for item in (staged, begun) if item is not None]
-        return _Known(fence, is_new, staged, min(versions, default=0), staged is None and begun is not None)
+        is_unfinished = staged is None and begun is not None
+        adopts = (*(() if begun is None else begun.adopts), *(() if staged is None else staged.adopts))
+        return _Known(fence, is_new, staged, min(versions, default=0), is_unfinished, adopts)
+
+    def adoptable(self) -> frozenset[Key]:
+        """Those that nobody has begun to remove: this call raised the fence, or a commit had decided to publish it."""
+        return frozenset(key for key, known in self._known.items() if known.is_new or not known.fence.withdraws)
 
     def look(self, *, certain: bool) -> None:
         """Ask ledger and log which identities have landed."""
@@ -263,15 +290,21 @@ class _Removing:
         """The deletions."""
         refusals = {key: error for key in self._known if key not in left and (error := self._refusal(key)) is not None}
         doomed = {key: known for key, known in self._known.items() if key not in left and key not in refusals}
+        if not self._dry_run:
+            for key, known in doomed.items():
+                if known.fence.version:
+                    note_fence_version(self._store, *key, by=self._by, version=known.fence.version)
+        # Behind the fence: whoever adopts one of them later finds it. Before the log is read: an adopter that is not on
+        # record any more has landed, and then a version names what it adopted.
+        adopted = registry.adopted_by_others(self._store, [*doomed])
+        left, doomed = [*left, *adopted], {key: known for key, known in doomed.items() if key not in adopted}
+        self._gone = doomed
         wanted = self._paths(doomed)
         needed = self._in_use(doomed) if wanted else frozenset()
         paths = [path for path in wanted if not is_referenced(path, needed)]
         if self._dry_run:
             return Removal(tuple(paths), refusals, tuple(left))
-        for key, known in doomed.items():
-            if known.fence.version:
-                note_fence_version(self._store, *key, by=self._by, version=known.fence.version)
-        each(self._store, [*doomed], lambda store, key: registry.drop_finished(store, *key))
+        each(self._store, [*doomed, *adopted], lambda store, key: registry.drop_finished(store, *key))
         delete_all(self._store, paths)
         witnessed = {identity for claim in self._claims for identity in claim.identities}
 
@@ -285,6 +318,19 @@ class _Removing:
         published = [key for key, known in doomed.items() if not known.fence.withdraws]
         each(self._store, published, lambda store, key: remove_further(store, *key))
         return Removal(tuple(paths), refusals, tuple(left))
+
+    def freed(self) -> list[Key]:
+        """What those that are gone had adopted, unless it may still be published by itself."""
+        keys = dict.fromkeys((key[0], item) for key, known in self._gone.items() for item in known.adopts)
+        landed = {key[0] for key, known in self._gone.items() if known.landed is not None}
+
+        def is_over(store: Store, key: Key) -> bool:
+            fence = read_fence(store, *key)
+            return key[0] in landed or (fence is not None and fence.withdraws)
+
+        keys_left = [key for key in keys if key not in self._known]
+        over = each(self._store, keys_left, is_over)
+        return [key for key, is_free in zip(keys_left, over, strict=True) if is_free]
 
     def _refusal(self, key: Key) -> LanceError | None:
         identity, attempt = key
@@ -307,11 +353,11 @@ class _Removing:
         """What they wrote. One that finished knows its files; of any other they are found by their names."""
         found, unknown = [], []
         for key, known in doomed.items():
-            transaction = None if known.staged is None else _complete_transaction(self._store, known.staged)
+            transaction = None if known.staged is None else complete_transaction(self._store, known.staged)
             if known.staged is None or transaction is None:
                 unknown.append(key[1])
             else:
-                found += [*data_paths(transaction, attempt=key[1]), known.staged.transaction_path]
+                found += [*data_paths(transaction, writers=key[1:]), known.staged.transaction_path]
         if unknown:
             owners = Owners(unknown)
             found += [path for path in registry.attempt_files(self._store) if owners.has(path)]
@@ -322,43 +368,12 @@ class _Removing:
         return files_in_use(self._store, owners, since=min(known.since for known in doomed.values()))
 
 
-class Owners:
-    """Attempts (or commits) whose files are looked for by name."""
-
-    def __init__(self, attempts: Iterable[str]) -> None:
-        self._prefixes = {attempt[:length] for attempt in attempts for length in (10, 12, 16)}
-
-    def has(self, path: str) -> bool:
-        """Whether one of them wrote this file."""
-        return naming.attempt_prefix(path) in self._prefixes
-
-
-def remove_unused(store: Store, attempt: str, *, keep: Collection[str]) -> list[str]:
-    """Files of the caller's own attempt that its transaction does not name, before it is finished: no version can."""
-    paths = [path for path in registry.attempt_files(store) if naming.is_of_attempt(path, attempt) and path not in keep]
-    delete_all(store, paths)
-    return paths
-
-
 def _group_of(store: Store, key: Key, begun: Attempt | None) -> str:
     """The group of an attempt, which it keeps; "" when nothing is left that tells, so that no commit can begin with it."""
     if begun is not None:
         return begun.group
     staged = registry.find_finished(store, key[0])
     return staged.group if staged is not None and staged.attempt == key[1] else ""
-
-
-def files_in_use(store: Store, owners: Owners, *, since: int, transactions: bool = False) -> frozenset[str]:
-    """Files of these that a version names: those after `since` of this line, all of its branches, detached ones; with
-    `transactions` the transaction files of all."""
-    found: set[str] = set()
-    for place, after in [(store, since), *((branch, 0) for branch in branch_stores(store))]:
-        for item in (*look_since(place, after).opened, *detached_versions(place)):
-            # Of an index the whole folder is named, by a path that ends in "/".
-            found.update(path for path in referenced_files(item.manifest) if owners.has(path))
-            if transactions and item.manifest.transaction_file:
-                found.add(naming.transaction_path(item.manifest.transaction_file))
-    return frozenset(found)
 
 
 def _mark(store: Store, identity: str, attempt: str) -> None:
@@ -377,20 +392,3 @@ def _take_back(store: Store, identity: str, attempt: str) -> None:
 def _is_landing_of(store: Store, identity: str, attempt: str) -> bool:
     landing = landing_of(store, identity)
     return landing is None or landing.attempt in ("", attempt)
-
-
-def _complete_transaction(store: Store, staged: StagedTransaction) -> Transaction | None:
-    """The staged transaction, when it names every file that was written for it; blobs beside data files may lack."""
-    transaction = None if staged.refreshed else read_transaction_file(store, staged.transaction_path)
-    if transaction is None:
-        return None
-    operation = transaction.operation
-    if any(not index.files for index in new_indices(operation)):
-        return None
-    schema = new_schema(operation)
-    if schema is None:
-        try:
-            schema = load_manifest(store).schema
-        except NotFoundError:
-            return None
-    return None if any(item.extension_name == BLOB_V2 for item in schema.fields) else transaction

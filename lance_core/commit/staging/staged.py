@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.log.transactions import read_transaction_file, write_transaction
 from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
 from lance_core.commit.record_types import Asked, is_same_work, work_digest
-from lance_core.commit.records import FORMAT, add_record, write_record
+from lance_core.commit.records import FORMAT, add_record
 from lance_core.commit.references import data_paths, named_fragments
 from lance_core.commit.registry.attempts import (
     drop_finished,
@@ -78,7 +78,6 @@ __all__ = [
     "list_staged",
     "missing_files",
     "renew_lease",
-    "replace_staged",
 ]
 
 log = logging.getLogger(__name__)
@@ -95,6 +94,8 @@ def begin_attempt(
     lease_seconds: float = DEFAULT_LEASE_SECONDS,
     asked: Asked | None = None,
     base: str = "",
+    adopts: Sequence[str] = (),
+    instead_of: str = "",
 ) -> Attempt:
     """Register a try at staging, before its first data file.
 
@@ -107,9 +108,12 @@ def begin_attempt(
     The attempt is `later_only` if, after `read_version` had been read, nothing was found to be staged, and **then** the
     ledger was silent. A landing in a version up to that one would have been put on record before what was staged for it
     was removed; and what is staged later lands later. So the commit of such an attempt asks only the versions since.
+
+    `adopts`: earlier attempts whose files this one is about to go on with, the newest first (see `adoption`). `instead_of`:
+    the staged attempt that the caller is about to give up for this one.
     """
     who = asked or Asked()
-    is_free = _make_room(store, naming.checked_identity(identity), spec=spec, asked=who)
+    is_free = _make_room(store, naming.checked_identity(identity), spec=spec, asked=who, instead_of=instead_of)
     unknown = begin(store, lambda: is_free and has_no_record(store, identity))
     attempt = Attempt(
         identity=identity,
@@ -126,6 +130,7 @@ def begin_attempt(
         later_only=unknown(),
         group=group_of(read_version, who),
         guarded=True,
+        adopts=tuple(adopts),
     )
     guarded = begin(store, lambda: write_guard(store, identity, attempt.attempt))
     write_started(store, attempt, renewed=attempt.started)
@@ -149,12 +154,14 @@ def finish_attempt(
     bytes: int,
     fragments: int | None = None,
     rows_deleted: int = 0,
+    has_more: bool = False,
 ) -> StagedTransaction:
     """Write the staged transaction and make the attempt the one that counts; nothing becomes visible.
 
     The transaction gets the identity as its uuid and as a property. When another attempt of the same spec finished first,
     this one's files are removed and the other's reference is returned. RetryableConflictError when this attempt was given
-    up (lease over and collected, or aborted), or another spec finished first.
+    up (lease over and collected, or aborted), or another spec finished first. `has_more`: it wrote, or adopts, files
+    that the transaction does not name.
     """
     transaction = with_packed_fragments(_with_identity(transaction, attempt, rows=rows))
     path = staged_transaction_path(attempt)
@@ -179,6 +186,8 @@ def finish_attempt(
         guarded=attempt.guarded,
         plain=_is_plain(transaction),
         planned_at=attempt.started,
+        adopts=attempt.adopts,
+        has_more=has_more,
     )
     write_transaction(store, transaction, path=path)
     record = {
@@ -197,44 +206,6 @@ def finish_attempt(
     return staged
 
 
-def replace_staged(
-    store: Store,
-    ref: StagedTransaction,
-    transaction: Transaction,
-    *,
-    rows: int,
-    bytes: int,
-    fragments: int,
-) -> StagedTransaction:
-    """Put another transaction in the place of the one an attempt has staged: the same work, brought up to a newer version.
-
-    For the commit whose turn it is and that has seen that the identity has not landed. Files that both transactions
-    name stay; those of the former one that the new one does not name are removed after the landing, and so is the former
-    one itself, because a commit that was thought dead may still publish it.
-    """
-    started = read_started(store, ref.identity, ref.attempt)
-    note = _note(ref.attempt, ref.operation, rows, ref.digest, {} if started is None else started.asked)
-    signed = replace(
-        transaction, uuid=ref.identity, properties={**transaction.properties, **identity_properties(ref.identity, note)}
-    )
-    path = naming.transaction_path(naming.transaction_name(transaction.read_version, f"{ref.identity}.{ref.attempt}"))
-    write_transaction(store, signed, path=path)
-    staged = replace(
-        ref,
-        read_version=transaction.read_version,
-        num_rows=rows,
-        num_bytes=bytes,
-        num_fragments=fragments,
-        transaction_path=path,
-        refreshed=True,
-        base="",
-        later_only=False,
-        plain=False,
-    )
-    write_record(store, finished_path(ref.identity), {"format": FORMAT, **staged.to_dict()})
-    return staged
-
-
 def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None = None) -> StagedTransaction | None:
     """The finished staged transaction of an identity; None when there is none, it is being aborted, or files of it are gone.
 
@@ -246,14 +217,14 @@ def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None =
     if spec is not None and not is_same_work(staged.digest or staged.spec_digest, work_digest(spec)):
         return None
     transaction = read_transaction_file(store, staged.transaction_path)
-    if transaction is None or transaction.uuid != identity or missing_files(store, transaction, attempt=staged.attempt):
+    if transaction is None or transaction.uuid != identity or missing_files(store, transaction, writers=staged.writers):
         return None
     return staged
 
 
-def missing_files(store: Store, transaction: Transaction, *, attempt: str) -> list[str]:
-    """Files that the attempt wrote for its transaction and the store has no longer."""
-    return missing(store, data_paths(transaction, attempt=attempt))
+def missing_files(store: Store, transaction: Transaction, *, writers: Sequence[str]) -> list[str]:
+    """Files that these attempts wrote for a transaction and the store has no longer."""
+    return missing(store, data_paths(transaction, writers=writers))
 
 
 def operation_name(transaction: Transaction) -> str:
@@ -271,7 +242,7 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
             f"the transaction has read version {transaction.read_version}, the attempt {attempt.read_version}",
             cure="Use the read version of the attempt, which is fixed when the work is planned.",
         )
-    note = _note(attempt.attempt, operation_name(transaction), rows, attempt.digest, attempt.asked)
+    note = _note(attempt, operation_name(transaction), rows)
     properties = {**transaction.properties, **creation_properties(transaction.properties)}
     return replace(
         transaction, uuid=attempt.identity, properties={**properties, **identity_properties(attempt.identity, note)}
@@ -283,9 +254,16 @@ def _is_plain(transaction: Transaction) -> bool:
     return is_one and growth_of(transaction.properties) is None and not creates(transaction.properties)
 
 
-def _note(attempt: str, operation: str, rows: int, digest: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    note = {"attempt": attempt, "operation": operation, "rows": rows, "digest": digest, "asked": dict(asked)}
-    return {name: value for name, value in note.items() if value not in ("", {})}
+def _note(attempt: Attempt, operation: str, rows: int) -> dict[str, Any]:
+    note = {
+        "attempt": attempt.attempt,
+        "operation": operation,
+        "rows": rows,
+        "digest": attempt.digest,
+        "asked": dict(attempt.asked),
+        "adopts": [*attempt.adopts],
+    }
+    return {name: value for name, value in note.items() if value not in ("", {}, [])}
 
 
 def _given_up(store: Store, attempt: Attempt) -> RetryableConflictError:
@@ -313,7 +291,7 @@ def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> Stag
     return winner
 
 
-def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: Asked) -> bool:
+def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: Asked, instead_of: str) -> bool:
     """What is staged for another spec, or has lost files, gives way; another task's work under this identity does not.
 
     Whether there was nothing.
@@ -323,7 +301,7 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
     except CorruptFileError as error:
         log.warning("%s: set aside: %s", store.uri, error)
         return False
-    if staged is None or find_staged(store, identity, spec=spec) is not None:
+    if staged is None or staged.attempt == instead_of or find_staged(store, identity, spec=spec) is not None:
         return staged is None
     started = read_started(store, identity, staged.attempt)
     before = Asked.from_dict({} if started is None else started.asked)

@@ -124,8 +124,8 @@ def _single(spec: CommitSpec) -> StagedTransaction | None:
 
 
 def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
-    def run(ref: StagedTransaction) -> StagedTransaction:
-        return reexecute(store, spec, ref.identity, records[ref.identity], runner)
+    def run(ref: StagedTransaction, own_commit: str) -> StagedTransaction:
+        return reexecute(store, spec, ref.identity, records[ref.identity], runner, own_commit=own_commit)
 
     return run
 

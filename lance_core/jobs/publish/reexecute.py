@@ -25,7 +25,7 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.naming import STAGED, staged_folder
 from lance_core.commit.record_types import Reexecution, parse_record, work_digest
 from lance_core.commit.records import FORMAT, read_record, write_record
-from lance_core.commit.registry.attempts import find_finished
+from lance_core.commit.registry.attempts import find_finished, read_started
 from lance_core.commit.registry.landings import known_landing
 from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
@@ -103,7 +103,13 @@ def why_not_reexecutable(commit: CommitSpec, identity: str, record: Mapping[str,
 
 
 def reexecute(
-    store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any], runner: Runner
+    store: Store,
+    commit: CommitSpec,
+    identity: str,
+    record: Mapping[str, Any],
+    runner: Runner,
+    *,
+    own_commit: str | None = None,
 ) -> StagedTransaction:
     """Plan and stage one identity's work on the newest version; `withdraw_attempt` has been called."""
     require_can_reexecute(store, commit, identity, record)
@@ -112,7 +118,7 @@ def reexecute(
     refresh = refresh_of(spec)
     if ref is not None and refresh is not None:
         log.info("refreshing %s %s to the newest version", spec.kind, identity)
-        staged: Any = refresh(store, spec, ref, runner)
+        staged: Any = refresh(store, _asked_as_before(store, spec, ref), ref, runner, own_commit=own_commit)
     else:
         log.info("re-executing %s %s", spec.kind, identity)
         staged = job_of(spec).run(spec, runner)
@@ -123,10 +129,17 @@ def reexecute(
     return staged
 
 
+def _asked_as_before(store: Store, spec: JobSpec, ref: StagedTransaction) -> JobSpec:
+    """The task that requested the work, which a record of its spec does not name."""
+    started = read_started(store, ref.identity, ref.attempt)
+    return spec if started is None else replace(spec, asked=dict(started.asked))
+
+
 def withdraw_attempt(
     store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None
 ) -> None:
-    """Give up an attempt that is about to be staged again, or keep it where its work is brought up."""
+    """Give up an attempt that is about to be staged again. Where its work is brought up, that does it, when the attempt that
+    adopts its files is on record."""
     note = Reexecution(ref.identity, dict(record), work_digest(record))
     write_record(store, f"{staged_folder(ref.identity)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
     if kind_of(record).refresh is None:

@@ -29,7 +29,8 @@ from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.landings import find_landed
 from lance_core.commit.registry.ledger import record_landed
 from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.remove import ITSELF, remove_attempt, remove_unused
+from lance_core.commit.staging.in_use import remove_unused
+from lance_core.commit.staging.remove import ITSELF, remove_attempt
 from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -198,8 +199,8 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
         raise
 
 
-def open_attempt(spec: JobSpec, table: TableState) -> Attempt:
-    """Put the attempt on record, before its first file."""
+def open_attempt(spec: JobSpec, table: TableState, *, adopts: Sequence[str] = (), instead_of: str = "") -> Attempt:
+    """Put the attempt on record, before its first file, with the earlier ones that it is about to adopt."""
     attempt = begin_attempt(
         table.store,
         identity=spec.identity,
@@ -208,6 +209,8 @@ def open_attempt(spec: JobSpec, table: TableState) -> Attempt:
         base="" if table.manifest is None else table.manifest.transaction_file,
         lease_seconds=LEASE_SECONDS,
         asked=Asked.from_dict(spec.asked),
+        adopts=adopts,
+        instead_of=instead_of,
     )
     log.info(
         "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
@@ -259,7 +262,7 @@ def _close(
     transaction = Transaction(
         read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
     )
-    kept = data_paths(transaction, attempt=attempt.attempt)
+    kept = data_paths(transaction, writers=(attempt.attempt,))
     notes = None
     if spooled:
         remove_unused(store, attempt.attempt, keep=frozenset(kept))

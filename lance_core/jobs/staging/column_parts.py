@@ -4,6 +4,7 @@
 
     _lance_core/progress/{attempt}/part.3.json    {"fragment": 3, "data_file": "0a1f…"}       fragment 3 has its file
     _lance_core/progress/{attempt}/part.source.json                                           the source was put aside
+    _lance_core/progress/{attempt}/part.adopted.json     {"parts": [...]}                     of the attempts that it adopts
 
 The first record of a fragment stays: of two tasks that computed it, the second takes back what it wrote.
 """
@@ -17,8 +18,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
-from lance_core.commit.naming import data_path
-from lance_core.commit.records import Record, add_record, each, read_record
+from lance_core.commit.bulk import missing
+from lance_core.commit.model import Attempt
+from lance_core.commit.naming import data_path, is_of_any
+from lance_core.commit.records import Record, add_record, each, read_record, write_record
+from lance_core.commit.references import fragment_paths
 from lance_core.dataset.columns.column_files import write_column_file
 from lance_core.dataset.columns.evolve import NewColumns, parse_transforms
 from lance_core.dataset.columns.join import joined_columns
@@ -192,8 +196,11 @@ def bytes_of(file: DataFile | None) -> int:
 def read_parts(store: Store, attempt: str) -> dict[int, Filled]:
     """Fragment id -> what was made of it, for every fragment on record whose file is there."""
     folder = f"{PROGRESS}/{attempt}"
-    names = [name for name in store.list_names(f"{folder}/") if name.startswith("part.") and name.split(".")[1].isdigit()]
-    records = [record for record in each(store, [f"{folder}/{name}" for name in names], read_record) if record is not None]
+    names = [name for name in store.list_names(f"{folder}/") if name.startswith("part.")]
+    own = [f"{folder}/{name}" for name in names if name.split(".")[1].isdigit()]
+    records = [record for record in each(store, own, read_record) if record is not None]
+    adopted = read_record(store, f"{folder}/{_ADOPTED}") if _ADOPTED in names else None
+    records = [*([] if adopted is None else adopted["parts"]), *records]
     found = {int(record["fragment"]): _part_of(record) for record in records}
     there = each(store, [part.file for part in found.values()], _is_there)
     for (number, _), whole in zip([*found.items()], there, strict=True):
@@ -201,6 +208,26 @@ def read_parts(store: Store, attempt: str) -> dict[int, Filled]:
             store.delete(_part_path(attempt, number))
             del found[number]
     return found
+
+
+def adopt_parts(store: Store, attempt: Attempt, parts: Mapping[int, Filled]) -> None:
+    """Put on record, all at once, what the attempts that this one adopts have made of which fragment."""
+    adopted = {
+        number: part
+        for number, part in parts.items()
+        if part.file is None or is_of_any(data_path(part.file.path), attempt.adopts)
+    }
+    if adopted and attempt.adopts:
+        records = [_record_of(Fragment(number, (), 0), part) for number, part in adopted.items()]
+        write_record(store, f"{PROGRESS}/{attempt.attempt}/{_ADOPTED}", {"parts": records})
+
+
+def adopt_spool(store: Store, attempt: Attempt, former: str) -> None:
+    """Go on with the source as a former attempt has put it aside, if all of that is there."""
+    spooled = read_spool(store, former) or ()
+    paths = [*fragment_paths(decode_fragment(data) for data in spooled)]
+    if spooled and all(is_of_any(path, attempt.adopts) for path in paths) and not missing(store, paths):
+        record_spool(store, attempt.attempt, spooled)
 
 
 def read_spool(store: Store, attempt: str) -> tuple[bytes, ...] | None:
@@ -214,6 +241,9 @@ def record_spool(store: Store, attempt: str, fragments: Sequence[bytes]) -> tupl
     path = f"{PROGRESS}/{attempt}/part.source.json"
     add_record(store, path, {"fragments": [data.hex() for data in fragments]})
     return read_spool(store, attempt) or tuple(fragments)
+
+
+_ADOPTED = "part.adopted.json"
 
 
 def _part_path(attempt: str, number: int) -> str:

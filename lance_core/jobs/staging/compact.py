@@ -20,12 +20,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.model import StagedTransaction
+from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.registry.attempts import list_staged
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.staging.adoption import adopt_finished
 from lance_core.commit.staging.remove import remove_attempt
-from lance_core.commit.staging.staged import replace_staged
+from lance_core.commit.staging.staged import finish_attempt
 from lance_core.dataset.maintain.compact import rewrite_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -36,7 +37,15 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.landed_work import after_clear
-from lance_core.jobs.runtime.lifecycle import find_reference, look_at, note_nothing_to_do, stage, stage_new
+from lance_core.jobs.runtime.lifecycle import (
+    abort_after,
+    find_reference,
+    look_at,
+    note_nothing_to_do,
+    open_attempt,
+    stage,
+    stage_new,
+)
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.identity import random_identity
@@ -129,7 +138,9 @@ def _plan_of(
     )
 
 
-def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
+def refresh(
+    store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner, *, own_commit: str | None
+) -> StagedTransaction:
     """A staged compaction on the newest version: unchanged groups are kept, of the others the remaining rows are
     rewritten again, here.
 
@@ -139,34 +150,61 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
     before = read_transaction_file(store, ref.transaction_path)
     if before is None or not isinstance(before.operation, Rewrite):
         raise NotFoundError(f"{store.uri}: the staged transaction of {ref.identity} no longer exists", uri=store.uri)
-    snapshot = existing(look_at(store, spec), spec)
+    table = look_at(store, spec)
+    snapshot = existing(table, spec)
+    groups = _groups_left(before.operation, snapshot, spec)
+    if not groups:
+        # Noted first: a kill in between leaves what garbage collection knows as landed.
+        nothing = note_nothing_to_do(store, spec)
+        remove_attempt(store, ref.identity, ref.attempt, by="nothing to do", landed_too=True)
+        return nothing
+    attempt = open_attempt(spec, table, adopts=ref.writers, instead_of=ref.attempt)
+    try:
+        attempt = adopt_finished(store, attempt, ref, own_commit=own_commit)
+        return _rewrite_left(groups, snapshot, spec, attempt)
+    except BaseException as error:
+        abort_after(store, attempt, error)
+        raise
+
+
+def _groups_left(operation: Rewrite, snapshot: Snapshot, spec: CompactSpec) -> list[RewriteGroup]:
+    """The groups that are still as they were read; of others what remains, without new fragments."""
     here = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     # What planning leaves alone now (an index was built over it) stays alone.
     free = {fragment.id for group in plan_groups(snapshot, replace(spec, groups=())).groups for fragment in group}
     kept: list[RewriteGroup] = []
-    for group in before.operation.groups:
+    for group in operation.groups:
         numbers = tuple(fragment.id for fragment in group.old_fragments)
         if all(number in free and here.get(number) == old for number, old in zip(numbers, group.old_fragments, strict=True)):
             kept.append(group)
             continue
         left = tuple(here[number] for number in numbers if number in here and number in free)
         if len(left) > 1 or any(fragment.num_deleted_rows for fragment in left):
-            part = part_of(snapshot, [fragment.id for fragment in left])
-            new = rewrite_group(part, left, options_of(spec), attempt=ref.attempt)
-            kept.append(RewriteGroup(left, tuple(new)))
-    if not kept:
-        # Noted first: a kill in between leaves what garbage collection knows as landed.
-        nothing = note_nothing_to_do(store, spec)
-        remove_attempt(store, ref.identity, ref.attempt, by="nothing to do", landed_too=True)
-        return nothing
-    new_fragments = [fragment for group in kept for fragment in group.new_fragments]
-    return replace_staged(
-        store,
-        ref,
-        Transaction(snapshot.version, ref.identity, Rewrite(tuple(kept)), properties=dict(spec.properties)),
+            kept.append(RewriteGroup(left, ()))
+    return kept
+
+
+def _rewrite_left(
+    groups: Sequence[RewriteGroup], snapshot: Snapshot, spec: CompactSpec, attempt: Attempt
+) -> StagedTransaction:
+    """Rewrite the groups whose new fragments are missing, or may not be adopted, and stage all of them."""
+    whole: list[RewriteGroup] = []
+    for group in groups:
+        if group.new_fragments and attempt.adopts:
+            whole.append(group)
+            continue
+        part = part_of(snapshot, [fragment.id for fragment in group.old_fragments])
+        new = rewrite_group(part, group.old_fragments, options_of(spec), attempt=attempt.attempt)
+        whole.append(RewriteGroup(group.old_fragments, tuple(new)))
+    new_fragments = [fragment for group in whole for fragment in group.new_fragments]
+    return finish_attempt(
+        snapshot.store,
+        attempt,
+        Transaction(snapshot.version, attempt.identity, Rewrite(tuple(whole)), properties=dict(spec.properties)),
         rows=sum(fragment.physical_rows for fragment in new_fragments),
         bytes=sum(map(size_of, new_fragments)),
         fragments=len(new_fragments),
+        has_more=bool(attempt.adopts),
     )
 
 
@@ -180,7 +218,7 @@ def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransact
             spec, identity=_wave_identity(spec, wave), groups=tuple(wave), part_of=spec.identity, groups_per_commit=None
         )
         # Bound here, because the commit may request another try if a writer was in between.
-        commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, part=part: _stage_wave(part, runner))  # type: ignore[misc]
+        commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, __, part=part: _stage_wave(part, runner))  # type: ignore[misc]
         log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
     return note_nothing_to_do(store, spec)
 

@@ -31,7 +31,7 @@ from lance_core.commit.service.alone import publish_alone
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.staged import begin_attempt, finish_attempt, replace_staged
+from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.errors import (
     AlreadyExistsError,
@@ -744,13 +744,6 @@ def _of_a_release_before(store: Store) -> StagedTransaction:
     return replace(stage(store, (7,)), guarded=False)
 
 
-def _refreshed(store: Store) -> StagedTransaction:
-    ref = stage(store, (7,))
-    transaction = read_transaction_file(store, ref.transaction_path)
-    assert transaction is not None
-    return replace_staged(store, ref, transaction, rows=1, bytes=1, fragments=1)
-
-
 def _at_another_path(store: Store) -> StagedTransaction:
     ref = stage(store, (7,))
     other = naming.transaction_path(f"1-{ref.identity}.txn")
@@ -780,7 +773,6 @@ def _with_the_fields_of_a_release_before(store: Store) -> StagedTransaction:
 
 SHAPES = (
     _of_a_release_before,
-    _refreshed,
     _at_another_path,
     _that_may_have_landed_before,
     _that_does_not_name_its_version,

@@ -184,7 +184,7 @@ def test_conflict_is_executed_again_under_the_lane(store: Store) -> None:
     with pytest.raises(RetryableConflictError):
         commit_staged(store, [staged])
 
-    def again(ref: StagedTransaction) -> StagedTransaction:
+    def again(ref: StagedTransaction, _: str) -> StagedTransaction:
         return stage(store, (7,), identity=ref.identity)
 
     result = commit_staged(store, [staged], re_execute=again)

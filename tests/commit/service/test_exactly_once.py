@@ -15,7 +15,6 @@ import lance
 import pytest
 
 from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest
-from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry import landings
@@ -27,7 +26,7 @@ from lance_core.commit.registry.ledger import record_landed, recorded_version
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.staged import begin_attempt, find_staged, replace_staged
+from lance_core.commit.staging.staged import begin_attempt, find_staged
 from lance_core.errors import (
     CommitStateUnknownError,
     IncompatibleConflictError,
@@ -513,6 +512,7 @@ def test_work_that_is_brought_up_to_a_newer_version_asks_the_ledger_again() -> N
     store = memory()
     create(store)
     ref = stage(store, [7])
-    transaction = read_transaction_file(store, ref.transaction_path)
-    assert transaction is not None
-    assert not replace_staged(store, ref, transaction, rows=1, bytes=1, fragments=1).later_only
+    attempt = begin_attempt(
+        store, identity=ref.identity, spec={}, read_version=1, adopts=ref.writers, instead_of=ref.attempt
+    )
+    assert (attempt.later_only, attempt.adopts) == (False, (ref.attempt,))

@@ -136,7 +136,7 @@ def test_a_row_updated_twice_is_planned_again(store: LocalStore) -> None:
     assert values(store) == list(range(20))
     asked = []
 
-    def again(ref: StagedTransaction) -> StagedTransaction:
+    def again(ref: StagedTransaction, _: str) -> StagedTransaction:
         asked.append(ref.identity)
         return stage_rows(store, {0: [4]}, moved_to=[400], identity=ref.identity)
 
@@ -152,7 +152,7 @@ def test_a_member_that_lost_its_row_to_others_is_planned_again(store: LocalStore
     lance.dataset(store.uri).delete("a = 1")
     asked = []
 
-    def again(ref: StagedTransaction) -> StagedTransaction:
+    def again(ref: StagedTransaction, _: str) -> StagedTransaction:
         asked.append(ref.identity)
         return stage_rows(store, {0: [2]}, read_version=3, identity=ref.identity)
 
@@ -167,7 +167,7 @@ def test_all_members_that_met_another_version_are_planned_again_in_one_round(sto
     lance.dataset(store.uri).update({"a": "a + 100"}, where="a < 6 and a != 2")
     asked, rounds = list[str](), list[int]()
 
-    def again(ref: StagedTransaction) -> StagedTransaction:
+    def again(ref: StagedTransaction, _: str) -> StagedTransaction:
         asked.append(ref.identity)
         return stage_rows(store, {1: [len(asked)]}, read_version=3, identity=ref.identity)
 
@@ -183,7 +183,7 @@ def test_members_that_meet_each_other_stand_in_line(store: LocalStore) -> None:
     staged = [stage_rows(store, {group: [3]}, moved_to=[1000 * group + number]) for number in range(12) for group in (0, 1)]
     values_of = {ref.identity: (number % 2, number // 2) for number, ref in enumerate(staged)}
 
-    def again(ref: StagedTransaction) -> StagedTransaction:
+    def again(ref: StagedTransaction, _: str) -> StagedTransaction:
         group, number = values_of[ref.identity]
         newest = load_manifest(store)
         before = {1000 * group + item for item in range(12)}
@@ -212,7 +212,7 @@ def test_in_a_partial_commit_only_the_members_that_cannot_be_planned_again_are_l
     staged = [stage_rows(store, {0: [number]}) for number in range(3)]
     lance.dataset(store.uri).delete("a = 0 or a = 1")
 
-    def again(ref: StagedTransaction) -> StagedTransaction:
+    def again(ref: StagedTransaction, _: str) -> StagedTransaction:
         return stage_rows(store, {1: [1]}, read_version=3, identity=ref.identity)
 
     result = commit_staged(
