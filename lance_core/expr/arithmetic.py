@@ -32,7 +32,7 @@ def calculate(op: str, left: Value, right: Value, *, bends: bool = True) -> Valu
     With `bends` a constant takes the type of what stands beside it: that is a column.
     """
     if op in ("<<", ">>"):
-        return shift(op, left, right)
+        return shift(op, left, right, bends=bends)
     first, second = plain_pair(left, right) if bends else (plain(left), plain(right))
     if op == "||":
         return _concatenate(first, second)

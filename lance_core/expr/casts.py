@@ -112,6 +112,8 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         return decimals.from_text(value, target)
     if source == "decimal" and wanted == "int":
         return cast(pc.trunc(value), target)
+    if source == "int" and wanted == "float":
+        return cast(value, target, safe=False)
     if source == "int" and wanted == "decimal":
         return decimals.rescale(cast(value, pa.decimal128(20, 0)), target)
     return cast(value, target)

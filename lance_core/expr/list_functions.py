@@ -83,6 +83,8 @@ def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: p
     def call(*given: Value) -> Value:
         values = [plain(value) for value in given]
         found = _item_type(values[0].type, name) if kind is None else kind
+        if name == "array_to_string" and not {family_of(value.type) for value in values[1:]} <= {"text", "null"}:
+            raise FilterError("array_to_string joins by a text", cure="CAST it to string.")
         _item_type(values[0].type, name)
         results = (None if row[0] is None else function(*row) for row in rows_of(values))
         return made_of(results, found, values)
@@ -165,7 +167,7 @@ def _slice(items: Items, first: int | None, last: int | None, step: int = 1) -> 
     begin = max(begin, 0)
     if step > 0:
         return items[begin : end + 1 : step]
-    return items[begin : end - 1 if end > 0 else None : step] if len(items) > begin >= end else []
+    return items[begin : end - 1 if end > 0 else None : step] if len(items) > begin >= end >= 0 else []
 
 
 def _sort(items: Items, order: str = "ASC", nulls: str = "NULLS FIRST") -> Items | None:
@@ -223,14 +225,14 @@ def _make(*given: Value) -> Value:
 
 def _repeat_item(given: Value, count: Value) -> Value:
     values = [plain(given), plain(count)]
-    rows = ([item] * _size(times) for item, times in rows_of(values))
+    rows = (None if times is None else [item] * _size(times) for item, times in rows_of(values))
     return made_of(rows, pa.list_(values[0].type), values)
 
 
-def _size(times: int | None) -> int:
-    if times is not None and times > MAX_TEXT:
+def _size(times: int) -> int:
+    if times > MAX_TEXT:
         raise FilterError(f"a list of {times:,} items, at most {MAX_TEXT:,} are made")
-    return max(times or 0, 0)
+    return max(times, 0)
 
 
 def _split(text: str | None, by: str | None, null: Any = _SKIP) -> Items | None:

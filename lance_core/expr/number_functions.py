@@ -19,7 +19,7 @@ from pyarrow import compute
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
-from lance_core.expr.common_type import as_common
+from lance_core.expr.common_type import as_common, integer_type
 from lance_core.expr.compare import compare, total_order
 from lance_core.expr.list_functions import made_of, rows_of
 from lance_core.expr.text_functions import by_row
@@ -28,12 +28,15 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 _NUMBERS = ("int", "float", "decimal", "null")
 
 
-def shift(op: str, left: Value, right: Value) -> Value:
-    """`left << right` or `left >> right` of whole numbers, bits that leave their type lost. Raises FilterError."""
+def shift(op: str, left: Value, right: Value, *, bends: bool = True) -> Value:
+    """`left << right` or `left >> right` of whole numbers, bits that leave their type lost. Raises FilterError.
+
+    With `bends` a constant takes the type of the column beside it.
+    """
     first, second = plain(left), plain(right)
     if not {family_of(first.type), family_of(second.type)} <= {"int", "null"}:
         raise FilterError(f"{first.type} {op} {second.type} is not a supported operation", cure="CAST to an integer.")
-    kind = _shifted_type(first, second)
+    kind = _shifted_type(first, second, bends=bends)
     rows = next((len(side) for side in (first, second) if not is_scalar(side)), 1)
     columns = [repeat(cast(side, kind), rows) if is_scalar(side) else cast(side, kind) for side in (first, second)]
     numbers, counts = (numpy_of(column.fill_null(0), may_copy=True) for column in columns)
@@ -44,10 +47,11 @@ def shift(op: str, left: Value, right: Value) -> Value:
     return made[0] if is_scalar(first) and is_scalar(second) else made
 
 
-def _shifted_type(left: Value, right: Value) -> pa.DataType:
-    """The wider of two columns, the column's own beside a constant."""
-    columns = [side.type for side in (left, right) if not is_scalar(side) and not pa.types.is_null(side.type)]
-    return max(columns, key=lambda kind: kind.bit_width) if columns else pa.int64()
+def _shifted_type(left: Value, right: Value, *, bends: bool) -> pa.DataType:
+    """The type of both, the column's own beside a constant."""
+    sides = [side for side in (left, right) if not pa.types.is_null(side.type) and not (bends and is_scalar(side))]
+    kinds = [side.type for side in sides]
+    return (integer_type(kinds[0], kinds[-1]) or pa.int64()) if kinds else pa.int64()
 
 
 def _float(kernel: Callable[..., Any]) -> Callable[..., Value]:

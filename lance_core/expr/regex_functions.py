@@ -86,7 +86,10 @@ def _begin(start: int) -> int:
 
 
 def _count(text: str | None, pattern: str | None, start: int | None = 1, flags: str | None = "") -> int:
-    if text is None or pattern is None or start is None or start > len(text) + 1:
+    if text is None or pattern is None:
+        return 0
+    start = 1 if start is None else start
+    if start > len(text) + 1:
         return 0
     with in_time(pattern):
         return sum(1 for _ in _found(text[_begin(start) :], pattern, flags))
@@ -121,11 +124,11 @@ def _found(text: str, pattern: str, flags: str | None) -> Iterator[Any]:
         end = match.end()
 
 
-def _overlay(text: str | None, new: str | None, start: int | None, count: int | None = -1) -> str | None:
-    if text is None or new is None or start is None or count is None:
+def _overlay(text: str | None, new: str | None, start: int | None, *counts: int | None) -> str | None:
+    if text is None or new is None or start is None or None in counts:
         return None
     first = max(start - 1, 0)
-    return text[:first] + new + text[first + (len(new) if count < 0 else count) :]
+    return text[:first] + new + text[max(first + (counts[0] or 0 if counts else len(new)), 0) :]
 
 
 def _find_in_set(text: str | None, listed: str | None) -> int | None:

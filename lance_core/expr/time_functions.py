@@ -129,6 +129,8 @@ def _to_unixtime(value: Value, *formats: Value) -> Value:
 
 def _to_char(value: Value, form: Value) -> Value:
     subject = _local(value, "to_char")
+    if family_of(plain(form).type) not in ("text", "null"):
+        raise FilterError(f"the format of to_char is a text, got {form.type}", cure="Write it as '%Y-%m-%d'.")
     per_second = PER_SECOND[subject.type.unit]
     ticks = subject.cast(pa.int64())
     rows = rows_of([ticks, plain(form)])

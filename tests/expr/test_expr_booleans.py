@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow_numpy import numpy_of, true_of
+from lance_core.expr import evaluate, parse_value
 
 
 def test_slices_at_every_bit() -> None:
@@ -22,3 +23,9 @@ def test_nulls_count_as_false() -> None:
     assert true_of(values).tolist() == [False, False, True]
     assert true_of(pa.array([], pa.bool_())).tolist() == []
     assert true_of(pa.chunked_array([[True], [], [False, None]])).tolist() == [True, False, False]
+
+
+def test_a_match_left_over_by_an_index_is_a_condition() -> None:
+    batch = pa.record_batch({"s": ["a", "b", None]})
+    match = parse_value("regexp_match(s, 'a')", batch.schema)
+    assert evaluate(match, batch).to_pylist() == [True, False, False]
