@@ -81,6 +81,11 @@ KEPT = (
         "trunc", "trunc(i64, 1)", lambda d: bool(re.search(r"\btrunc\(", d.expression)) and "float" in d.theirs.split(" ")[0]
     ),
     Kept(
+        "negated floats",
+        "NOT (f32 = 1e-7)",
+        lambda d: "NOT (" in d.expression and _has(d, "float", "halffloat"),
+    ),
+    Kept(
         "lists of lists",
         "array_position(deep, NULL)",
         lambda d: "deep" in _columns(d) and bool(re.search(r"(position|indexof|positions)\(", d.expression)),

@@ -569,3 +569,8 @@ _DEEP: Mapping[str, Sequence[Make]] = MappingProxyType(
         "bool": (lambda e: f"({e.condition()})", lambda e: f"({e.scalar()} IS NULL)"),
     }
 )
+
+
+def constant_of(rng: random.Random, family: str) -> str:
+    """A constant of a family of types."""
+    return rng.choice(_CONSTANTS[family])
