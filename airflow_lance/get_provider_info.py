@@ -106,11 +106,12 @@ _CONFIG: dict[str, Any] = {
         "description": "Jobs on Lance tables.",
         "options": {
             "default_execution": {
-                "description": "Default execution of operators: spark-submit, spark-connect or local.",
+                "description": "Default execution of operators: spark-submit, spark-connect, local, or auto: spark-submit "
+                "where PySpark, Java and the Spark connection are there, else local.",
                 "version_added": None,
                 "type": "string",
                 "example": "local",
-                "default": "spark-submit",
+                "default": "auto",
             },
             "allowed_callables": {
                 "description": "Functions that sources, gates and new columns may call, as comma-separated patterns of "

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def default_execution() -> Any:
-    """The deployment's setting, else spark-submit."""
-    return configured("default_execution") or "spark-submit"
+    """The deployment's setting, else "auto"."""
+    return configured("default_execution") or "auto"
 
 
 def require_one_of(value: object, known: Sequence[str], *, where: str) -> None:

@@ -1,23 +1,73 @@
-"""Check that Airflow's Spark provider and pyspark are installed, before anything is started."""
+"""What this worker lacks to submit a Spark job, looked up before anything is started; and where a job runs without a choice.
+
+::
+
+    execution="spark-submit"     without Java: one sentence with the cures, instead of spark-submit's output
+    execution="auto"             without Java: "local", and the log says why
+
+Which of the two it was is no part of the work: a retry on another worker may decide otherwise.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from airflow_lance.compat import AirflowNotFoundException
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from airflow_lance.execution.spark_settings import SparkSettings
 
 _NEEDED = {"airflow.providers.apache.spark": "apache-airflow-providers-apache-spark", "pyspark": "pyspark"}
 
 
-def require_spark(*, task_id: str) -> None:
-    """InputError with the cure where one of them is missing."""
+def missing_for_spark(settings: SparkSettings) -> str:
+    """What of packages, connection, spark-submit and Java is not there; "" for nothing."""
     missing = [package for module, package in _NEEDED.items() if not _is_there(module)]
     if missing:
+        return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed on this worker"
+    try:
+        binary = settings.binary
+    except AirflowNotFoundException:
+        return f"there is no Spark connection {settings.conn_id!r}"
+    if shutil.which(binary) is None:
+        return f"{binary} is not on the PATH of this worker"
+    return "" if _has_java() else "this worker has no Java (JAVA_HOME is not set, and java is not on the PATH)"
+
+
+def require_spark(settings: SparkSettings, *, task_id: str) -> None:
+    """InputError with the cures where something is missing."""
+    missing = missing_for_spark(settings)
+    if missing:
         raise InputError(
-            f"{task_id}: execution='spark-submit' needs {' and '.join(missing)}, which this worker does not have",
-            cure='pip install "airflow-provider-lance[airflow,spark]"; or pass execution="local", which runs in the worker, '
-            "or set [lance] default_execution.",
+            f"{task_id}: execution='spark-submit' is not possible here: {missing}",
+            cure='For Spark, pip install "airflow-provider-lance[airflow,spark]", Java 17, and a Spark connection '
+            '(spark_conn_id); for small tables, execution="local" on the operator; for all operators of the deployment, '
+            "[lance] default_execution = local.",
         )
+
+
+def decided(settings: SparkSettings, *, needs_spark: str) -> tuple[str, str]:
+    """Where a job runs whose operator and deployment leave it open, and why. `needs_spark`: what of it only Spark can do."""
+    if needs_spark:
+        return "spark-submit", f"{needs_spark} needs Spark"
+    missing = missing_for_spark(settings)
+    if missing:
+        return "local", missing
+    return "spark-submit", f"Spark, Java and the connection {settings.conn_id!r} are there"
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    if home and shutil.which("java", path=str(Path(home) / "bin")):
+        return True
+    # What spark-submit reads first may say where Java is.
+    conf = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME", "."), "conf")
+    return shutil.which("java") is not None or Path(conf, "spark-env.sh").is_file()
 
 
 def _is_there(module: str) -> bool:

@@ -37,6 +37,7 @@ from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from airflow_lance.execution.external import Command, CommandRun
+    from airflow_lance.execution.spark_settings import SparkSettings
     from airflow_lance.execution.spark_submit import SparkSubmitRun
     from lance_core.jobs.specs.spec import JobSpec
 
@@ -44,8 +45,8 @@ OnClear = Literal["again", "fail", "skip"]
 ON_CLEAR: tuple[str, ...] = ("again", "fail", "skip")
 Commit = Literal["now", "later", "elsewhere"]
 _COMMITS: tuple[str, ...] = ("now", "later", "elsewhere")
-Execution = Literal["spark-submit", "spark-connect", "local"]
-_EXECUTIONS: tuple[str, ...] = ("spark-submit", "spark-connect", "local")
+Execution = Literal["auto", "spark-submit", "spark-connect", "local"]
+_EXECUTIONS: tuple[str, ...] = ("auto", "spark-submit", "spark-connect", "local")
 
 
 class LanceStageOperator(LanceTableOperator):
@@ -68,7 +69,9 @@ class LanceStageOperator(LanceTableOperator):
     :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
         server; or "local" for small tables: in the worker's own process, without Spark; or an
         `ExternalPython` or a `Command` of `airflow_lance.execution.external`: like "local", in another environment or a
-        container. None takes the deployment's `[lance] default_execution`, and spark-submit without one.
+        container. "auto" is spark-submit where PySpark, Java and the Spark connection are there, and local elsewhere; the
+        task decides it when it runs, and its log says which and why. None takes the deployment's `[lance]
+        default_execution`, and "auto" without one.
     :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`
         (`spark_connect_default` for "spark-connect"). (templated)
     :param packaging: how executors get lance_core: "installed" there; "archive", sent along as a zip, where its dependencies
@@ -191,6 +194,7 @@ class LanceStageOperator(LanceTableOperator):
             self._options = options
             spec = self._spec = self.spec_of(context, uri=uri)
             check_callables(spec.to_plain(redact=True))
+            self._decide_execution(spec)
             self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.effective_identity, self.execution)
             stage = self._submit_job if self.execution == "spark-submit" else self._stage_here
             if _is_command(self.execution):
@@ -218,7 +222,8 @@ class LanceStageOperator(LanceTableOperator):
         from airflow_lance.execution.partitions import plain_keys
         from airflow_lance.execution.publish import publish
 
-        self.log.info("Staged: %s", reference)
+        self.log.info("%s", staged_sentence(reference))
+        self.log.debug("The reference: %s", reference)
         keys = plain_keys(self.partitions)
         if not self.publishes:
             return {**reference, "partitions": keys} if keys else reference
@@ -269,6 +274,28 @@ class LanceStageOperator(LanceTableOperator):
 
             api.abort(self._spec, options=self._options, log=self.log)
 
+    def _decide_execution(self, spec: JobSpec) -> None:
+        """Settle "auto", for this try alone: the identity and the digest of the work do not depend on it."""
+        if self.execution != "auto":
+            return
+        from airflow_lance.execution.spark_installed import decided
+
+        reasons = {
+            "spark_conn_id": self.spark_conn_id,
+            "spark_submit": self.spark_submit,
+            "packaging": self.packaging != "installed",
+            'engine="spark"': getattr(spec, "engine", "") == "spark",
+        }
+        needs = next((name for name, given in reasons.items() if given), "")
+        self.execution, why = decided(self._spark_settings(), needs_spark=needs)
+        self.log.info("Running with execution=%r, because %s", self.execution, why)
+
+    def _spark_settings(self) -> SparkSettings:
+        from airflow_lance.execution.spark_settings import SparkSettings
+
+        conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
+        return SparkSettings(conn_id, self.conf, self.spark_submit, self.packaging)
+
     def _stage_here(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
         """Stage in this process, which looks for finished work itself."""
         self._runs_here = True
@@ -308,17 +335,16 @@ class LanceStageOperator(LanceTableOperator):
     def _submit_job(self, spec: JobSpec, options: Mapping[str, Any], context: Context) -> dict[str, Any]:
         """Stage in a Spark job, unless this identity's work is done already."""
         from airflow_lance.execution.spark_installed import require_spark
-        from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
+        from airflow_lance.execution.spark_submit import SparkSubmitRun
         from lance_core.jobs import api
 
-        require_spark(task_id=self.task_id)
         done = api.find_done(spec, options=options)
         if done is not None:
             self.log.info("Nothing to do: %s", done.reason)
             return done.reference
+        settings = self._spark_settings()
+        require_spark(settings, task_id=self.task_id)
         spec = self.prepare_spec(spec)
-        conn_id = self.spark_conn_id or self.lance_hook.spark_conn_id(self.uri)
-        settings = SparkSettings(conn_id, self.conf, self.spark_submit, self.packaging)
         self._submit = submit = SparkSubmitRun(settings, task_id=self.task_id)
         with api.raising_driver_errors(spec, options=options):
             stale = api.begin_watch(spec, options=options)
@@ -344,6 +370,20 @@ class LanceStageOperator(LanceTableOperator):
             method_name="execute_complete",
             kwargs=self.resume_arguments(),
         )
+
+
+def staged_sentence(reference: Mapping[str, Any]) -> str:
+    """What was staged, for the log. Internals of the reference stay out.
+
+    >>> staged_sentence({"operation": "append", "uri": "/t.lance", "num_rows": 2, "num_fragments": 1, "num_bytes": 343})
+    'Staged append on /t.lance: 2 rows added, 0 deleted, in 1 new fragments (343 bytes); no reader sees it yet'
+    """
+    counts = {name: reference.get(name) or 0 for name in ("num_rows", "num_deleted_rows", "num_fragments", "num_bytes")}
+    return (
+        f"Staged {reference.get('operation') or 'work'} on {reference.get('uri', '')}: {counts['num_rows']:,} rows added, "
+        f"{counts['num_deleted_rows']:,} deleted, in {counts['num_fragments']:,} new fragments ({counts['num_bytes']:,} "
+        "bytes); no reader sees it yet"
+    )
 
 
 def _is_command(execution: object) -> bool:
