@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class LanceQueryOperator(LanceVerbOperator):
     """Search a table, or export it. A second run replaces what the first one wrote. Arguments of `LanceVerbOperator`, and
 
-    :param columns: the columns to read; all by default. (templated)
+    :param columns: the columns to read; all by default, but for columns of vectors in a result. (templated)
     :param filter: a SQL filter. (templated)
     :param limit: so many rows at most. (templated)
     :param full_text: words to search for in columns that have a text index. (templated)
@@ -29,6 +29,8 @@ class LanceQueryOperator(LanceVerbOperator):
         result. (templated)
     :param format: "parquet", "csv", "json" (one object a line), "arrow", or "lance".
     :param max_rows: more rows than this are refused as a result.
+    :param max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
+        default, because results are kept in Airflow's database. A `target` takes all rows.
     """
 
     template_fields: Sequence[str] = (
@@ -51,6 +53,7 @@ class LanceQueryOperator(LanceVerbOperator):
         target: str | os.PathLike[str] | None = None,
         format: Literal["parquet", "csv", "json", "arrow", "lance"] = "parquet",
         max_rows: int = 1000,
+        max_bytes: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -63,6 +66,7 @@ class LanceQueryOperator(LanceVerbOperator):
         self.target = plain_uri(target)
         self.format = format
         self.max_rows = max_rows
+        self.max_bytes = max_bytes
 
     def prepare(self, context: Context, *, uri: str) -> None:
         """Pin the version to that of the event which triggered this run, where that is requested."""
@@ -83,5 +87,6 @@ class LanceQueryOperator(LanceVerbOperator):
             target=self.target,
             format=self.format,
             max_rows=self.max_rows,
+            max_bytes=self.max_bytes,
         )
         return read_spec(QuerySpec, {"uri": uri, "identity": identity, **fields})

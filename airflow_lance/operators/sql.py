@@ -46,6 +46,8 @@ class LanceSqlOperator(LanceStageOperator):
     :param target: a file's uri or absolute path for the rows of a SELECT; without it they are the task's result. (templated)
     :param format: of that file: "parquet", "csv", "json" (one object a line) or "arrow".
     :param max_rows: more rows than this are refused as a result.
+    :param max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
+        default, because results are kept in Airflow's database. A `target` takes all rows.
     :param schema_drift: for INSERT and MERGE, as for `LanceAppendOperator`.
     :param properties: text that is kept in the transaction. (templated)
     """
@@ -64,6 +66,7 @@ class LanceSqlOperator(LanceStageOperator):
         target: str | os.PathLike[str] | None = None,
         format: Literal["parquet", "csv", "json", "arrow"] = "parquet",
         max_rows: int = 1000,
+        max_bytes: int | None = None,
         schema_drift: str | None = None,
         properties: Mapping[str, str] | None = None,
         **kwargs: Any,
@@ -80,6 +83,7 @@ class LanceSqlOperator(LanceStageOperator):
         self.target = plain_uri(target)
         self.format = format
         self.max_rows = max_rows
+        self.max_bytes = max_bytes
         self.schema_drift = schema_drift
         self.properties = dict(properties or {})
         self._found: dict[str, SqlTable] = {}
@@ -96,7 +100,7 @@ class LanceSqlOperator(LanceStageOperator):
         from lance_core.jobs.specs.sql import sql_spec
 
         tables = self._found or read_tables(self.tables)
-        result = given(target=self.target, format=self.format, max_rows=whole(self.max_rows))
+        result = given(target=self.target, format=self.format, max_rows=whole(self.max_rows), max_bytes=self.max_bytes)
         write = {"properties": self.properties}
         drift = given(schema_drift=self.schema_drift)
         sources = {name: table.source for name, table in tables.items()}

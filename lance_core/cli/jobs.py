@@ -57,6 +57,10 @@ def commit(table: Table, output: Output, identities: tuple[str, ...], no_re_exec
     output.record(api.run(spec, options=table.options))
 
 
+_NO_BOUND = 1 << 62
+"""A shell keeps no result: its rows are printed."""
+
+
 @click.command("sql")
 @click.argument("statement")
 @click.option(
@@ -74,7 +78,9 @@ def sql(statement: str, tables: dict[str, str], storage_option: dict[str, str], 
     from lance_core.jobs.specs.sql import lance_source, sql_spec
 
     sources = {name: lance_source(uri) for name, uri in tables.items()}
-    spec = api.with_options(sql_spec(statement, sources, result={"max_rows": max_rows}), storage_option)
+    spec = api.with_options(
+        sql_spec(statement, sources, result={"max_rows": max_rows, "max_bytes": _NO_BOUND}), storage_option
+    )
     result: Any = run_job(spec)
     output = Output(as_json=as_json)
     if isinstance(result, StagedTransaction):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,11 +32,14 @@ class QueryJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: QuerySpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "num_rows", "target"} or {"version", "num_rows", "rows"}."""
+        """Report {"version", "num_rows", "target"} or {"version", "num_rows", "rows"}, with "left_out" where not all fit."""
         options = spec.resolved_options()
         table = dataset(spec.uri, version=spec.version, storage_options=options)
+        names, vectors = [*spec.columns], [] if spec.columns or spec.target else _vectors(table.schema)
+        if vectors:
+            names = [name for name in table.schema.names if name not in vectors] or table.schema.names
         scanner = table.scanner(
-            columns=[*spec.columns] or None,
+            columns=names or None,
             filter=spec.filter,
             limit=spec.limit,
             nearest=dict(spec.nearest) or None,
@@ -44,7 +47,8 @@ class QueryJob:
         )
         facts: dict[str, Any] = {"version": table.version}
         if spec.target is None:
-            facts |= bounded_result(scanner.to_batches(), spec.max_rows)
+            vectors = [name for name in vectors if name not in names]
+            facts |= bounded_result(scanner.to_batches(), spec.max_rows, max_bytes=spec.max_bytes, columns=vectors)
         elif spec.format == "lance":
             written = write_dataset(scanner.to_reader(), spec.target, mode="overwrite", storage_options=options)
             facts |= {"num_rows": written.count_rows(), "target": spec.target, "target_version": written.version}
@@ -57,17 +61,47 @@ class QueryJob:
         return Report(self.kind, facts)
 
 
-def bounded_result(batches: Iterator[pa.RecordBatch], max_rows: int) -> dict[str, Any]:
-    """{"num_rows", "rows"} as JSON data. InputError when there are more than `max_rows`."""
+def _vectors(schema: pa.Schema) -> list[str]:
+    """Columns whose values are many numbers each: no reader of a result wants them unless they were named."""
+    return [
+        item.name
+        for item in schema
+        if pa.types.is_fixed_size_list(item.type) and pa.types.is_primitive(item.type.value_type)
+    ]
+
+
+def bounded_result(
+    batches: Iterator[pa.RecordBatch], max_rows: int, *, max_bytes: int, columns: Sequence[str] = ()
+) -> dict[str, Any]:
+    """{"num_rows", "rows"} as JSON data; "left_out" says which rows did not fit into `max_bytes`, and which `columns` were
+    not read. InputError when there are more than `max_rows`."""
     rows: list[dict[str, Any]] = []
+    count = size = 0
+    is_full = False
     for batch in batches:
-        rows += batch.to_pylist()
-        if len(rows) > max_rows:
+        count += batch.num_rows
+        # Row by row: a batch may be much larger than what is kept of it.
+        for number in range(0 if not is_full else batch.num_rows, batch.num_rows):
+            text = json.dumps(batch.slice(number, 1).to_pylist()[0], default=str)
+            size += len(text.encode()) + 2
+            if size > max_bytes:
+                is_full = True
+                break
+            rows.append(json.loads(text))
+        if count > max_rows:
             raise InputError(
                 f"the query returns more than {max_rows:,} rows, which is too many for a task result",
                 cure="Pass a target, a limit or a larger max_rows.",
             )
-    return {"num_rows": len(rows), "rows": json.loads(json.dumps(rows, default=str))}
+    facts: dict[str, Any] = {"num_rows": count, "rows": rows}
+    left_out = {"rows": count - len(rows), "columns": [*columns]}
+    if left_out["rows"] or columns:
+        bound = f"the rows of a result take at most {max_bytes:,} bytes (max_bytes)" if left_out["rows"] else ""
+        vectors = "vectors are left out unless columns names them" if columns else ""
+        why = "; ".join(part for part in (bound, vectors) if part)
+        facts["left_out"] = {**left_out, "why": f"{why}. A target takes all rows, as a file or a table."}
+        log.warning("the result leaves out %d of %d rows and the columns %s: %s", left_out["rows"], count, columns, why)
+    return facts
 
 
 def export(reader: pa.RecordBatchReader, target: str, *, format: str, options: Mapping[str, str]) -> int:

@@ -27,7 +27,7 @@ class SqlJob:
         source = from_sql(spec.sql, spec.tables, options_of, what="the query")
         facts: dict[str, Any] = {"inputs": {name: table.version for name, table in source.tables.items()}}
         if spec.target is None:
-            facts |= bounded_result(source.batches(), spec.max_rows)
+            facts |= bounded_result(source.batches(), spec.max_rows, max_bytes=spec.max_bytes)
         else:
             rows = export(source.reader(), spec.target, format=spec.format, options=options)
             facts |= {"num_rows": rows, "target": spec.target}

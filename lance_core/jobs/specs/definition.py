@@ -112,12 +112,17 @@ class CloneSpec(JobSpec):
     depth: Literal["shallow", "deep"] = "shallow"
 
 
+RESULT_BYTES = 48 << 10
+"""What the rows of a task's result take at most, as JSON: results are kept in Airflow's metadata database."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class QuerySpec(JobSpec):
     """Read rows: by filter, by words (`full_text`), by vector (`nearest`: {"column", "q", "k", ...}).
 
     With `target` they become a file of `format`, or, when that is "lance", a table that is overwritten; without it they are
-    the result, and more than `max_rows` are refused.
+    the result: more than `max_rows` are refused, rows beyond `max_bytes` of JSON are left out, and so are columns of vectors
+    that `columns` does not name. The result says what was left out (`left_out`).
     """
 
     kind: ClassVar[str] = "query"
@@ -131,6 +136,7 @@ class QuerySpec(JobSpec):
     target: str | None = None
     format: Literal["parquet", "csv", "json", "arrow", "lance"] = "parquet"
     max_rows: int = 1000
+    max_bytes: int = RESULT_BYTES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,7 +144,7 @@ class QuerySpec(JobSpec):
             raise InputError("query: nearest needs a column and q, the vector")
         if self.nearest and self.full_text:
             raise InputError("query: full_text cannot be combined with nearest")
-        for name in ("limit", "max_rows"):
+        for name in ("limit", "max_rows", "max_bytes"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"query: {name} must be at least 1, got {value}")
@@ -148,8 +154,9 @@ class QuerySpec(JobSpec):
 class SqlSpec(JobSpec):
     """A SELECT over several tables, by DuckDB. `tables`: name in the query -> a source, such as a Lance table.
 
-    With `target` the rows become a file of `format`; without it they are the result, and more than `max_rows` are refused.
-    `uri` is that of one of the tables.
+    With `target` the rows become a file of `format`; without it they are the result: more than `max_rows` are refused,
+    rows beyond `max_bytes` of JSON are left out, and the result says how many (`left_out`). `uri` is that of one of the
+    tables.
     """
 
     kind: ClassVar[str] = "sql"
@@ -159,13 +166,15 @@ class SqlSpec(JobSpec):
     target: str | None = None
     format: ExportFormat = "parquet"
     max_rows: int = 1000
+    max_bytes: int = RESULT_BYTES
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.sql.strip():
             raise InputError("sql: the query is empty")
-        if self.max_rows < 1:
-            raise InputError(f"sql: max_rows must be at least 1, got {self.max_rows}")
+        for name in ("max_rows", "max_bytes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"sql: {name} must be at least 1, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, kw_only=True)
