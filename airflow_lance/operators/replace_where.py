@@ -22,6 +22,8 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
     :param predicate_params: values for `:name` in the predicate, put in as literals, so that a template that fills one in
         cannot change the filter. (templated)
     :param create: create the table when there is none yet.
+    :param allow_empty: a source without rows removes those that the filter selects; by default it is an error, and they
+        stay.
     :param rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
     """
 
@@ -42,6 +44,7 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         predicate_params: Mapping[str, Any] | None = None,
         create: bool = True,
         rows_per_task: int | str | None = None,
+        allow_empty: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -49,6 +52,7 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         self.predicate_params = dict(predicate_params or {})
         self.create = create
         self.rows_per_task = rows_per_task
+        self.allow_empty = allow_empty
 
     def make_spec(self, *, uri: str, identity: str) -> JobSpec:
         """A ReplaceWhereSpec; InputError names the argument that is wrong."""
@@ -57,5 +61,10 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         from lance_core.jobs.specs.spec import read_spec
 
         predicate = bind(self.predicate, self.predicate_params) if self.predicate_params else self.predicate
-        fields = given(predicate=predicate, create=self.create, rows_per_task=whole(self.rows_per_task))
+        fields = given(
+            predicate=predicate,
+            create=self.create,
+            rows_per_task=whole(self.rows_per_task),
+            allow_empty=self.allow_empty,
+        )
         return read_spec(ReplaceWhereSpec, {**self.write_fields(uri=uri, identity=identity), **fields})

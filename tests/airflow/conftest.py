@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,8 @@ os.environ.update(
     }
 )
 (_HOME / "dags").mkdir()
+# As in an activated environment: a task looks for spark-submit before it submits anything.
+os.environ["PATH"] = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -26,6 +26,12 @@ from tests.airflow.operator_support import FakeTi, make_table
 JOBS: dict[str, Any] = {}
 
 
+@pytest.fixture(autouse=True)
+def java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test here starts one."""
+    monkeypatch.setattr("airflow_lance.execution.spark_installed._has_java", lambda: True)
+
+
 class FakeSubmit:
     """The Spark provider's operator: jobs have a state that a test sets, their specs are kept."""
 

@@ -71,6 +71,7 @@ class Submits:
                 work(api.with_options(spec, options))
 
         monkeypatch.setattr(SparkSubmitRun, "run", run)
+        monkeypatch.setattr("airflow_lance.execution.spark_installed.missing_for_spark", lambda _: "")
 
 
 class InPlaceOfSpark(LocalRunner):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,49 @@ def _part(path: str, file_format: Any, schema: pa.Schema | None) -> Any:
     except FileNotFoundError:
         raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InputError(f"source path {path} cannot be read: {error}", uri=path) from None
+        raise unreadable(error, path=path) from None
     if not part.files:
         raise SourceMissingError(f"source path {path} contains no file", uri=path)
     return part
+
+
+_UNFINISHED = re.compile(
+    r"""'(?P<file>[^']+)':\ (?:Invalid:\ )?(?P<why>
+        Parquet\ (?:file\ size\ is\ \d+\ bytes|magic\ bytes\ not\ found\ in\ footer)
+        | (?:File\ is\ too\ small|Not\ an\ Arrow\ file|File\ size\ too\ small|Invalid\ ORC\ postscript\ length)
+        | (?:CSV\ parse\ error:\ Empty\ CSV\ file|Empty\ JSON\ stream)
+    )""",
+    re.VERBOSE,
+)
+"""How Arrow says of a file that it has no bytes, or no end: a writer has not finished it."""
+_MAGIC = (b"PAR1", b"ARROW1", b"ORC")
+
+
+def is_unfinished(error: Exception) -> bool:
+    """Whether an error of Arrow says that a file has no bytes, or a beginning of its format and no end."""
+    found = _UNFINISHED.search(str(error))
+    return found is not None and _begins_well(found["file"])
+
+
+def _begins_well(file: str) -> bool:
+    path = Path(file)
+    if not path.is_file():
+        return True  # of a file elsewhere the end is all that is known
+    with path.open("rb") as opened:
+        start = opened.read(6)
+    return not start or start.startswith(_MAGIC) or any(magic.startswith(start) for magic in _MAGIC)
+
+
+def unreadable(error: Exception, *, path: str = "") -> InputError | SourceMissingError:
+    """What an error of Arrow means for whoever waits for a file: it is late, or it is not what it should be."""
+    found = _UNFINISHED.search(str(error))
+    if found is None or not _begins_well(found["file"]):
+        return InputError(f"{f'source path {path}' if path else 'the source'} cannot be read: {error}", uri=path or None)
+    return SourceMissingError(
+        f"source file {found['file']} is empty or not finished ({found['why']})",
+        uri=path or found["file"],
+        cure="Write a file under another name and rename it when it is complete; on_missing says whether the task waits.",
+    )
 
 
 def _local_paths(path: str) -> str | list[str]:

@@ -20,7 +20,7 @@ from lance_core.dataset.query.table_view import TableView
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.jobs.sources.duckdb_sql import query
-from lance_core.jobs.sources.files import csv_dataset, open_dataset
+from lance_core.jobs.sources.files import csv_dataset, is_unfinished, open_dataset, unreadable
 from lance_core.jobs.sources.lance_table import OptionsOf, batches_of, no_options, open_lance
 from lance_core.jobs.sources.spark_ddl import parse_ddl
 from lance_core.jobs.specs.load_function import load_function
@@ -87,8 +87,10 @@ def scan(dataset: Any) -> Iterator[pa.RecordBatch]:
     """Batches of a dataset, with little read ahead so that memory stays bounded."""
     try:
         yield from dataset.scanner(batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1).to_batches()
-    except pa.ArrowInvalid as error:
-        raise InputError(f"the source cannot be read: {error}") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, pa.ArrowInvalid) or is_unfinished(error):
+            raise unreadable(error) from None
+        raise  # a store that failed: a retry may help
 
 
 def _from_batches(batches: Iterator[Any], what: str) -> LocalSource:
@@ -121,7 +123,13 @@ def _from_files(spec: SourceSpec) -> LocalSource:
             f"source option {', '.join(sorted(options))} of {name} is only supported with Spark",
             cure="Omit it, or run the job with Spark.",
         )
-    return LocalSource(dataset.schema, lambda: scan(dataset), dataset.count_rows() if name in ("parquet", "orc") else None)
+    try:
+        num_rows = dataset.count_rows() if name in ("parquet", "orc") else None
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, pa.ArrowInvalid) or is_unfinished(error):
+            raise unreadable(error) from None
+        raise
+    return LocalSource(dataset.schema, lambda: scan(dataset), num_rows)
 
 
 def _from_lance(spec: SourceSpec, options_of: OptionsOf) -> LocalSource:

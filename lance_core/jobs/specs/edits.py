@@ -130,13 +130,15 @@ class AddColumnsSpec(EditSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaceWhereSpec(WriteSpec):
-    """Replace the rows a filter selects by the source's, all of which must satisfy it. `create`: as for an append."""
+    """Replace the rows a filter selects by the source's, all of which must satisfy it. `create`: as for an append.
+    `allow_empty`: a source without rows removes them; else it is refused."""
 
     kind: ClassVar[str] = "replace_where"
 
     predicate: str
     create: bool = True
     rows_per_task: int = ROWS_PER_TASK
+    allow_empty: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

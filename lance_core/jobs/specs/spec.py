@@ -201,11 +201,12 @@ class AppendSpec(WriteSpec):
 @dataclass(frozen=True, kw_only=True)
 class OverwriteSpec(WriteSpec):
     """Replace all rows and the schema. `if_moved`: what the commit does when the table got newer versions in the
-    meantime."""
+    meantime. `allow_empty`: a source without rows empties a table that exists; else it is refused."""
 
     kind: ClassVar[str] = "overwrite"
 
     if_moved: Literal["fail", "overwrite"] = "fail"
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

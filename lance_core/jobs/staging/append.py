@@ -15,6 +15,7 @@ from lance_core.jobs.specs.spec import AppendSpec
 from lance_core.jobs.staging.existing_table import plan_new_rows
 from lance_core.jobs.staging.new_columns import grows_on_creation
 from lance_core.jobs.staging.new_table import plan_new_contents
+from lance_core.jobs.staging.no_rows import nothing_added
 from lance_core.jobs.staging.write_fragments import fragments_of
 from lance_core.table.operations.append import Append
 
@@ -35,8 +36,8 @@ class AppendJob:
     needs_runner: ClassVar[bool] = True
 
     def run(self, spec: AppendSpec, runner: Runner) -> StagedTransaction:
-        """Stage the rows once."""
-        return stage(spec, runner, plan_append)
+        """Stage the rows once. A source without rows leaves the table as it is."""
+        return nothing_added(spec, stage(spec, runner, plan_append))
 
 
 def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:

@@ -3,6 +3,7 @@ meantime."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from lance_core.commit.model import StagedTransaction
@@ -10,6 +11,7 @@ from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, TableState
 from lance_core.jobs.specs.spec import OverwriteSpec
 from lance_core.jobs.staging.new_table import plan_new_contents
+from lance_core.jobs.staging.no_rows import RefusesNoRows
 
 
 class OverwriteJob:
@@ -24,6 +26,9 @@ class OverwriteJob:
 
 
 def plan_overwrite(spec: OverwriteSpec, table: TableState, runner: Runner) -> Plan:
-    """The source's schema becomes the table's. InputError before anything is written."""
+    """The source's schema becomes the table's. InputError before anything is written, or for a source without rows."""
     source = runner.open_source(spec.source)
-    return plan_new_contents(spec, table, source, properties=spec.properties)
+    plan = plan_new_contents(spec, table, source, properties=spec.properties)
+    if table.manifest is None or spec.allow_empty:
+        return plan
+    return replace(plan, conclude=RefusesNoRows(plan.conclude, spec.kind, spec.uri))

@@ -28,6 +28,7 @@ from lance_core.jobs.staging.delete import StageDelete
 from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
 from lance_core.jobs.staging.existing_table import plan_new_rows
 from lance_core.jobs.staging.new_table import plan_new_contents
+from lance_core.jobs.staging.no_rows import RefusesNoRows
 from lance_core.jobs.staging.write_fragments import fragments_of
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
@@ -91,6 +92,6 @@ def _plan_exchange(spec: ReplaceWhereSpec, table: TableState, source: JobSource,
         )),
     )  # fmt: skip
     properties = {**spec.properties, **assumes_predicate(spec.predicate)}
-    return plan_new_rows(
-        spec, table, source, manifest, conclude=ReplacesRows(manifest), properties=properties, then=(second,)
-    )
+    replaces = ReplacesRows(manifest)
+    conclude = replaces if spec.allow_empty else RefusesNoRows(replaces, spec.kind, spec.uri)
+    return plan_new_rows(spec, table, source, manifest, conclude=conclude, properties=properties, then=(second,))
