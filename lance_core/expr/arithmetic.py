@@ -55,7 +55,7 @@ def _operands(op: str, left: Value, right: Value, *, bends: bool) -> tuple[Value
     families = {family_of(left.type), family_of(right.type)}
     if families == {"int"}:
         if _needs_decimals(left, right):
-            return _as_decimal(left, left), _as_decimal(right, right)
+            return cast(left, decimal_of(pa.uint64())), cast(right, decimal_of(pa.uint64()))
         return cast(left, pa.int64()), cast(right, pa.int64())
     if families == {"decimal"} and left.type.bit_width != right.type.bit_width:
         first, second = as_common((left, right))

@@ -153,7 +153,8 @@ def _concat_ws(separator: Value, *values: Value) -> Value:
     texts = [_as_text(value) for value in values]
     rows = next((len(text) for text in texts if not is_scalar(text)), 1)
     columns = [[text.as_py()] * rows if is_scalar(text) else text.to_pylist() for text in texts]
-    joints = [separator.as_py()] * rows if is_scalar(separator) else separator.to_pylist()
+    given = _as_text(separator)
+    joints = [given.as_py()] * rows if is_scalar(given) else given.to_pylist()
     made = pa.array(
         [
             None if joint is None else joint.join(part for part in row if part is not None)

@@ -85,7 +85,9 @@ def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: p
         found = _item_type(values[0].type, name) if kind is None else kind
         if name == "array_to_string" and not {family_of(value.type) for value in values[1:]} <= {"text", "null"}:
             raise FilterError("array_to_string joins by a text", cure="CAST it to string.")
-        _item_type(values[0].type, name)
+        item = _item_type(values[0].type, name)
+        if name in ("array_position", "array_positions") and pa.types.is_floating(item):
+            values[1] = cast_common(values[1], item)
         results = (None if row[0] is None else function(*row) for row in rows_of(values))
         return made_of(results, found, values)
 

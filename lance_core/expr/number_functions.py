@@ -51,6 +51,8 @@ def _shifted_type(left: Value, right: Value, *, bends: bool) -> pa.DataType:
     """The type of both, the column's own beside a constant."""
     sides = [side for side in (left, right) if not pa.types.is_null(side.type) and not (bends and is_scalar(side))]
     kinds = [side.type for side in sides]
+    if pa.uint64() in kinds:
+        return pa.uint64()
     return (integer_type(kinds[0], kinds[-1]) or pa.int64()) if kinds else pa.int64()
 
 
@@ -87,16 +89,23 @@ def _log(value: Value, other: Value | None = None) -> Value:
     """log(x): to the base ten; log(base, x)."""
     if other is None:
         return _numpy(lambda number: np.log(number) / np.log(10.0))(value)
-    return _numpy(lambda base, number: np.log(number) / np.log(base))(value, other)
+    kind = pa.float32() if other.type == pa.float32() else pa.float64()
+    bases = cast(value, kind, safe=False) if family_of(value.type) in _NUMBERS else value
+    return _numpy(lambda base, number: np.log(number) / np.log(base))(bases, other)
 
 
 def _trunc(value: Value, digits: Value | None = None) -> Value:
-    return _float(lambda number: by_digits(number, digits, _trunc_to))(value)
+    return _float(lambda number: _whole_of(number) if digits is None else by_digits(number, digits, _trunc_to))(value)
+
+
+def _whole_of(number: Value) -> Value:
+    """Without digits asked for, -0.0 becomes 0.0."""
+    zero = constant(0.0, number.type)
+    return pc.if_else(pc.equal(number, zero), zero, pc.trunc(number))
 
 
 def _trunc_to(number: Value, places: int) -> Value:
-    cut = pc.round(number, ndigits=places, round_mode="towards_zero")
-    return pc.if_else(pc.equal(number, constant(0.0, number.type)), constant(0.0, number.type), cut)
+    return pc.round(number, ndigits=places, round_mode="towards_zero")
 
 
 def by_digits(number: Value, digits: Value | None, function: Callable[[Value, int], Value]) -> Value:

@@ -72,6 +72,7 @@ def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | N
         found = integer_type(left, right)
         if found is not None:
             return found
+        left = right = pa.uint64()
     if pa.types.is_decimal(left) and pa.types.is_decimal(right) and left.bit_width != right.bit_width:
         left = right = common_type((left, right))
     first, second = decimal_of(left), decimal_of(right)
