@@ -81,6 +81,26 @@ KEPT = (
         "trunc", "trunc(i64, 1)", lambda d: bool(re.search(r"\btrunc\(", d.expression)) and "float" in d.theirs.split(" ")[0]
     ),
     Kept(
+        "empty text",
+        "TRY_CAST(s AS DECIMAL(10, 2))",
+        lambda d: bool(re.search(r"CAST\(.* AS DECIMAL", d.expression, re.IGNORECASE)) and _has(d, "string", "large_string"),
+    ),
+    Kept(
+        "wide decimals",
+        "TRY_CAST(huge AS BIGINT)",
+        lambda d: "CAST(" in d.expression and _has(d, "decimal256") and "int64" in d.theirs,
+    ),
+    Kept(
+        "timestamp constants",
+        "date_trunc('hour', timestamp '2020-02-29 00:00:00')",
+        lambda d: d.kind == "type" and "timestamp '" in d.expression and "[ns" in d.theirs.split(" [")[0],
+    ),
+    Kept(
+        "dictionaries",
+        "coalesce(dict, s)",
+        lambda d: d.kind == "type" and _has(d, "dictionary"),
+    ),
+    Kept(
         "negated floats",
         "NOT (f32 = 1e-7)",
         lambda d: "NOT (" in d.expression and _has(d, "float", "halffloat"),
@@ -88,7 +108,9 @@ KEPT = (
     Kept(
         "lists of lists",
         "array_position(deep, NULL)",
-        lambda d: "deep" in _columns(d) and bool(re.search(r"(position|indexof|positions)\(", d.expression)),
+        lambda d: (
+            "deep" in _columns(d) and bool(re.search(r"(position|indexof|positions|replace\w*|remove\w*)\(", d.expression))
+        ),
     ),
 )
 
