@@ -142,7 +142,7 @@ def _stored_params(snapshot: Snapshot, segments: Sequence[Segment]) -> TextParam
         details = decode_details(segment.index.details) if segment.index.details is not None else None
         if isinstance(details, InvertedDetails):
             return params_of_details(details)
-    return TextParams()
+    return TextParams.unindexed()
 
 
 def _indexed(snapshot: Snapshot, segment: Segment, index: Inverted) -> tuple[Searched, ...]:

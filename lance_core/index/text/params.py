@@ -49,6 +49,11 @@ class TextParams:
     max_ngram_length: int = 3
     prefix_only: bool = False
 
+    @classmethod
+    def unindexed(cls) -> TextParams:
+        """How a column is cut that has no index: into runs of letters and digits as they are, as the official library does."""
+        return cls(max_token_length=None, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False)
+
     def to_json(self) -> bytes:
         """What `metadata.lance` stores under `params`."""
         words = None if self.custom_stop_words is None else list(self.custom_stop_words)
