@@ -51,7 +51,7 @@ class TextParams:
 
     @classmethod
     def unindexed(cls) -> TextParams:
-        """How a column is cut that has no index: into runs of letters and digits as they are, as the official library does."""
+        """How a column without an index is cut: into runs of letters and digits, as the official library does it."""
         return cls(max_token_length=None, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False)
 
     def to_json(self) -> bytes:
