@@ -35,8 +35,9 @@ def test_commands_on_the_page_exist(page: Path) -> None:
 
 def test_the_reference_has_every_command_and_option() -> None:
     made = runpy.run_path(str(ROOT / ".ci" / "cli_reference.py"))
-    page = made["on_page_markdown"]((ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8"))
-    assert made["PLACE"] not in page
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert made["PLACE"] in text, "where the site's build puts the commands"
+    page = text.replace(made["PLACE"], made["page"]())
     groups = [("lance", cli)]
     while groups:
         path, command = groups.pop()
