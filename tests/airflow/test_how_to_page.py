@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import lance
 from airflow.sdk import DAG
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to.md"
@@ -23,7 +24,20 @@ FILES = {
 }
 
 
-def test_every_recipe_runs(tmp_path: Path, connection: Callable[[str, str], None], run_dag: Callable[..., Any]) -> None:
+SECOND_DAY = datetime(2013, 1, 3, tzinfo=timezone.utc)
+NEW_FILES = {
+    "orders-2013-01-03.csv": "11,Berlin,4.0,2013-01-03\n12,Lagos,5.0,2013-01-03\n",
+    "shop-1.csv": "13,Lima,6.0,2013-01-04\n",
+    "shop-2.csv": "14,Pune,7.0,2013-01-04\n",
+    "corrected-2013-01-03.csv": "11,Bonn,4.5,2013-01-03\n15,Kyiv,1.0,2013-01-03\n",
+    "updates.csv": "2,Dakar,8.0,2013-01-02\n16,Oslo,9.0,2013-01-04\n",
+}
+"""What has come until the second day."""
+
+
+def test_every_recipe_runs_on_two_days(
+    tmp_path: Path, connection: Callable[[str, str], None], run_dag: Callable[..., Any]
+) -> None:
     data = tmp_path / "data"
     for folder in ("raw", "lake", "export"):
         (data / folder).mkdir(parents=True)
@@ -32,7 +46,7 @@ def test_every_recipe_runs(tmp_path: Path, connection: Callable[[str, str], None
     (data / "raw" / "with-currency.csv").write_text(WIDER)
     connection("lance_default", json.dumps({"conn_type": "lance", "extra": {"base_uri": str(data / "lake")}}))
     names: dict[str, Any] = {"__name__": "how_to"}
-    ended = []
+    ended, dags = [], []
     for number, text in enumerate(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)):
         names.pop("dag", None)
         file = tmp_path / f"recipe_{number}.py"  # Airflow looks for the file of a DAG
@@ -40,7 +54,20 @@ def test_every_recipe_runs(tmp_path: Path, connection: Callable[[str, str], None
         exec(compile(file.read_text(), str(file), "exec"), names)
         dag = names.get("dag")
         if isinstance(dag, DAG):
+            dags.append(dag)
             ended.append((dag.dag_id, str(run_dag(dag, logical_date=DAY).state)))
     assert ended == [(name, "success") for name, _ in ended]
     assert len(ended) == PAGE.read_text(encoding="utf-8").count("with DAG(")
     assert (data / "export" / "large.csv").read_text(encoding="utf-8").count("\n") >= 4
+    for name, rows in NEW_FILES.items():
+        (data / "raw" / name).write_text(f"id,city,amount,day\n{rows}")
+    again = [(dag.dag_id, str(run_dag(dag, logical_date=SECOND_DAY).state)) for dag in dags]
+    assert again == ended
+    orders = lance.dataset(data / "lake" / "orders.lance")
+    orders.validate()
+    found = {row["id"]: row for row in orders.to_table().to_pylist()}
+    days = [int(day.strftime("%Y%m%d")) for day in (DAY, SECOND_DAY)]
+    # The replacement of the second day leaves what the file of that day says, of the shops' rows only those of other days.
+    assert sorted(found) == [1, 2, 5, 6, 11, 13, 14, 15, 16, *days]
+    assert found[2]["city"] == "Dakar"
+    assert orders.count_rows("gross IS NULL") == 0, "what came on the second day was computed, too"
