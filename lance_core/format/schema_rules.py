@@ -27,6 +27,14 @@ RESERVED_NAMES = frozenset({"_rowid", "_rowaddr", "_rowoffset", "_row_created_at
 """Columns that every table has without storing them. Where one is stored, the official library reads the table no more."""
 
 
+_MARKS = {
+    ".": "a dot leads to a field of a struct",
+    "`": "backticks are around names in filters",
+    "\0": "other libraries end a name at its zero character",
+}
+"""What would make a name one that nobody can select."""
+
+
 def contradiction(fields: Sequence[Field]) -> str:
     """What is wrong with the columns of a table as a sentence without its full stop; "" when nothing is.
 
@@ -50,3 +58,16 @@ def contradiction(fields: Sequence[Field]) -> str:
             )
         parents[item.id] = item
     return ""
+
+
+def unusable_name(name: str) -> str:
+    """Why a new column of a table cannot have a name, as a sentence without its full stop; "" when it can.
+
+    Columns that have such a name already stay readable. Fields of structs may have any.
+    """
+    if not name:
+        return "a column needs a name, got an empty one"
+    if name in RESERVED_NAMES:
+        return f"no column can be named {name!r}, which every table has without storing it"
+    found = next((mark for mark in _MARKS if mark in name), None)
+    return "" if found is None else f"no column can be named {name!r}: {_MARKS[found]}"

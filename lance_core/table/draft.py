@@ -17,7 +17,7 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
 from lance_core.format.schema import Field, Schema
-from lance_core.format.schema_rules import RESERVED_NAMES, contradiction
+from lance_core.format.schema_rules import contradiction, unusable_name
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
@@ -224,11 +224,9 @@ class ManifestDraft:
         if wrong:
             raise InputError(f"the new schema of the table contradicts itself: {wrong}", cure="Write it with other names.")
         new = {item.name for item in schema.top_level} - {item.name for item in self.schema.top_level}
-        if new & RESERVED_NAMES:
-            raise InputError(
-                f"no column can be named {min(new & RESERVED_NAMES)!r}, which every table has without storing it",
-                cure="Drop or rename it before you write.",
-            )
+        for name in sorted(new):
+            if why := unusable_name(name):
+                raise InputError(why, cure="Drop or rename it before you write.")
         self.schema = schema if schema.metadata else replace(schema, metadata=self.schema.metadata)
         if self.max_allocated_field_id is not None:
             self.max_allocated_field_id = max(self.max_allocated_field_id, schema.max_field_id)

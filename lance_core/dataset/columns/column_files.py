@@ -25,6 +25,7 @@ from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import NO_PARENT, Schema
+from lance_core.format.schema_rules import unusable_name
 from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
 
@@ -39,7 +40,10 @@ class FirstId:
 
 
 def append_fields(schema: Schema, added: Schema, first: FirstId) -> tuple[Schema, Schema]:
-    """(the schema with new columns at its end, the new columns alone), with ids from `first` on."""
+    """(the schema with new columns at its end, the new columns alone), with ids from `first` on. InputError for a name."""
+    for item in added.top_level:
+        if why := unusable_name(item.name):
+            raise InputError(f"cannot add columns: {why}", cure="Rename it.")
     shifted = tuple(
         replace(
             item,

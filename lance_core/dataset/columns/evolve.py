@@ -32,6 +32,7 @@ from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, field_of, parse_value
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Field, Schema
+from lance_core.format.schema_rules import unusable_name
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.project import Project
@@ -222,7 +223,12 @@ def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) ->
 
 def _altered(schema: Schema, field_id: int, change: Mapping[str, Any]) -> Schema:
     field = schema.by_id[field_id]
-    name = change.get("name") or field.name
+    name = field.name if change.get("name") is None else change["name"]
+    if not isinstance(name, str):
+        raise InputError(f"cannot rename {field.name!r}: a name must be a string, got {name!r}")
+    why = unusable_name(name) if name != field.name and field.parent_id not in schema.by_id else ""
+    if why:
+        raise InputError(f"cannot rename {field.name!r}: {why}", cure="Choose another name.")
     if name != field.name and any(item.name == name for item in schema.children(field.parent_id)):
         raise InputError(f"cannot rename {field.name!r}: column {name!r} already exists")
     nullable = field.nullable if change.get("nullable") is None else bool(change["nullable"])

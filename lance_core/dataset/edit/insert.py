@@ -37,6 +37,7 @@ from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
 from lance_core.format.schema import Schema
+from lance_core.format.schema_rules import unusable_name
 from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.io.local.deferred_sync import syncing_later
 from lance_core.io.options import with_base_params
@@ -236,6 +237,9 @@ def _plan(current: Manifest | None, data: pa.Schema, request: WriteRequest) -> t
     version = request.version or kept or parse_storage_version(None)
     found = schema_from_arrow(data, version=version)
     if current is None or request.mode == "overwrite":
+        for item in found.top_level:
+            if why := unusable_name(item.name):
+                raise InputError(why, cure="Rename it in the rows.")
         return found, version
     if kept is not None and kept.is_legacy != version.is_legacy:
         raise InputError(

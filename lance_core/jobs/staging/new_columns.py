@@ -22,7 +22,7 @@ from lance_core.errors import InputError, UnsupportedFeatureError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
-from lance_core.format.schema_rules import RESERVED_NAMES, contradiction
+from lance_core.format.schema_rules import contradiction
 from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
 from lance_core.jobs.sources.conform import added_columns
 from lance_core.jobs.specs.spec import Drift
@@ -94,8 +94,7 @@ def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operati
         )
     fields = schema_from_arrow(added, version=manifest.file_version)
     schema, _ = append_fields(manifest.schema, fields, FirstId(next_field_id(manifest)))
-    reserved = RESERVED_NAMES.intersection(added.names)
-    wrong = contradiction(schema.fields) or (f"no column can be named {min(reserved)!r}" if reserved else "")
+    wrong = contradiction(schema.fields)
     if wrong:
         raise InputError(f"columns of the source cannot be added to the table: {wrong}", uri=uri, cure="Rename them there.")
     return BroughtColumns(manifest, schema, growth)
