@@ -26,7 +26,7 @@ from lance_core.format.schema import Schema
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.writers import Json, name_of, other_properties, shown, writers_in
 from lance_core.table.carried import added_fragments, rewritten_fragments
-from lance_core.table.operations import Append, Overwrite, Rewrite, Update, UpdateMode
+from lance_core.table.operations import Append, DataReplacement, Merge, Overwrite, Rewrite, Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 MAX_VERSIONS = 200
@@ -77,7 +77,8 @@ def versions_page(store: Store, *, limit: int = 60, before: int | None = None) -
     tags: dict[int, list[str]] = {}
     for name, tag in list_tags(store).items():
         tags.setdefault(tag.version, []).append(name)
-    entries = [_entry(item, rows, tags) for item in found]
+    before_it = {item.version + 1: item for item in found}
+    entries = [_entry(item, before_it.get(item.version), rows, tags) for item in found]
     return {
         "newest": numbers[-1] if numbers else None,
         "more": len(older) > count,
@@ -96,7 +97,7 @@ def _read(store: Store, version: int) -> _Read | None:
         return _Read(opened, None)  # the version is whole, only its transaction is damaged or too new
 
 
-def _entry(item: _Read, rows: Mapping[int, int], tags: Mapping[int, list[str]]) -> Json:
+def _entry(item: _Read, previous: _Read | None, rows: Mapping[int, int], tags: Mapping[int, list[str]]) -> Json:
     manifest, transaction = item.opened.manifest, item.transaction
     before = 0 if item.version == 1 else rows.get(item.version - 1)
     changed = None if before is None else manifest.num_rows - before
@@ -110,7 +111,7 @@ def _entry(item: _Read, rows: Mapping[int, int], tags: Mapping[int, list[str]]) 
         "kind": "compact" if changed == 0 and merges_column_files(transaction) else _kind(name, writers),
         "rows": manifest.num_rows,
         "rows_changed": changed,
-        "bytes_added": None if new is None else sum(map(bytes_of, new)),
+        "bytes_added": _column_bytes(item, previous) if new is None else sum(map(bytes_of, new)),
         "fragments_added": None if new is None else len(new),
         "read_version": None if transaction is None else transaction.read_version,
         "rebased": item.rebased,
@@ -156,6 +157,16 @@ def new_fragments(transaction: Transaction) -> Sequence[Fragment] | None:
     if isinstance(operation, Rewrite):
         return rewritten_fragments(operation)
     return added_fragments(operation) if isinstance(operation, (Append, Overwrite, Update)) else None
+
+
+def _column_bytes(item: _Read, previous: _Read | None) -> int | None:
+    """Bytes of the files that an operation put beside those of known fragments; None for operations without any."""
+    operation = None if item.transaction is None else item.transaction.operation
+    if previous is None or not isinstance(operation, (Merge, DataReplacement)):
+        return None
+    known = {file.path for fragment in previous.opened.manifest.fragments for file in fragment.files}
+    files = (file for fragment in item.opened.manifest.fragments for file in fragment.files)
+    return sum(file.file_size_bytes or 0 for file in files if file.path not in known)
 
 
 def _conflicts(found: Iterable[_Read]) -> Json:
