@@ -44,6 +44,11 @@ def test_errors_are_called_what_they_are_and_moments_are_ago(visit: Visit, serve
     torn = f"{ROWS}:has(a[href$='{server.tables['shop/torn.lance']}'])"
     page.read("damaged", torn)
     assert "unreachable" not in page.text(torn)
+    assert len(page.all(f"{torn} td")) == 2, "the error has the row for itself"
+    page.size(1280, 900)
+    page.wait(lambda: page.script("return innerWidth === 1280"), "the width")
+    inside = "const box = document.querySelector('table[aria-label=Tables]').parentElement;"
+    assert page.script(f"{inside} return box.scrollWidth - box.clientWidth") <= 0, "columns beyond the card"
     page.read("is no folder", ".notice.source")
     clicks = f"{ROWS}:has(a[href$='{server.tables['shop/clicks.lance']}'])"
     page.read(" ago", clicks)

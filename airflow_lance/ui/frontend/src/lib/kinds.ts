@@ -23,6 +23,25 @@ export function groupsOf(kinds: readonly string[]): readonly Group[] {
   return GROUPS.filter((group) => kinds.some((kind) => fillOf(kind) === group.fill));
 }
 
+const WORDS: Readonly<Record<string, string>> = {
+  Clone: "clone",
+  CreateIndex: "build index",
+  DataReplacement: "replace column files",
+  Merge: "add columns",
+  Project: "drop or alter columns",
+  ReserveFragments: "reserve fragments",
+  Rewrite: "compact",
+  UpdateConfig: "set config",
+};
+
+/** What a version is called by who wrote it: the words of the operators, where the format has its own. */
+export function versionText(version: { readonly version: number; readonly operation: string | null; readonly kind: string }): string {
+  const { operation, kind } = version;
+  if (operation === "Overwrite" && version.version === 1) return "create";
+  if (operation === "Update") return kind === "merge" ? "merge" : kind === "compact" ? "merge column files" : "update";
+  return WORDS[operation ?? ""] ?? operationText(operation);
+}
+
 /** An operation's name in words: "CreateIndex" → "create index". */
 export function operationText(operation: string | null): string {
   return (operation ?? "unknown").replace(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ").toLowerCase();

@@ -21,9 +21,11 @@ export interface DataTableProps<Row> {
   readonly sorted?: { readonly column: string; readonly direction: Direction };
   readonly sticky?: boolean;
   readonly onSort?: (column: string, direction: Direction) => void;
+  /** What stands beside the first cell of a row instead of its other cells, such as a long error. */
+  readonly instead?: (row: Row) => ReactNode;
 }
 
-export function DataTable<Row>({ label, columns, rows, keyOf, sorted, sticky = false, onSort }: DataTableProps<Row>) {
+export function DataTable<Row>({ label, columns, rows, keyOf, sorted, sticky = false, onSort, instead }: DataTableProps<Row>) {
   const [own, setOwn] = useState(sorted);
   const order = onSort ? sorted : own;
   const shown = useMemo(() => {
@@ -61,15 +63,19 @@ export function DataTable<Row>({ label, columns, rows, keyOf, sorted, sticky = f
           </tr>
         </thead>
         <tbody>
-          {shown.map((row) => (
-            <tr key={keyOf(row)}>
-              {columns.map((column) => (
-                <td key={column.name} className={column.number ? "n" : undefined}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
+          {shown.map((row) => {
+            const wide = instead?.(row) ?? null;
+            return (
+              <tr key={keyOf(row)}>
+                {(wide === null ? columns : columns.slice(0, 1)).map((column) => (
+                  <td key={column.name} className={column.number ? "n" : undefined}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+                {wide === null ? null : <td colSpan={columns.length - 1}>{wide}</td>}
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </div>

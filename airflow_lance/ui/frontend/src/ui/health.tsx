@@ -15,7 +15,7 @@ export function Health({ health, large = false }: { health: HealthScore; large?:
   const { score, unchecked } = health;
   const grade = unchecked !== null && gradeOf(score) === "good" ? "soft" : gradeOf(score);
   return (
-    <span className={large ? "health large" : "health"} role="img" aria-label={`${nameOf(health)} ${score} of 100`}>
+    <span className={["health", large ? "large" : "", unchecked === null ? "" : "unchecked"].filter(Boolean).join(" ")} role="img" aria-label={`${nameOf(health)} ${score} of 100`}>
       {unchecked === null ? null : <span className="small soft">layout</span>}
       <b className={grade}>{score}</b>
       <span className="bar">

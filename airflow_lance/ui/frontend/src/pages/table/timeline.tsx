@@ -1,6 +1,6 @@
 import type { Version } from "../../api/types";
 import { ago, signed } from "../../lib/format";
-import { fillOf, groupsOf, operationText } from "../../lib/kinds";
+import { fillOf, groupsOf, versionText } from "../../lib/kinds";
 import { logHeight } from "../../lib/scale";
 import { Empty, Loading, Problem } from "../../ui/states";
 import { Legend } from "../../ui/stacked-bar";
@@ -38,5 +38,5 @@ function amount(version: Version): number {
 
 function barText(version: Version, now: number): string {
   const rows = version.rows_changed === null ? "" : `, ${signed(version.rows_changed)} rows`;
-  return `Version ${version.version}: ${operationText(version.operation)}${rows}, ${ago(version.timestamp, now)}`;
+  return `Version ${version.version}: ${versionText(version)}${rows}, ${ago(version.timestamp, now)}`;
 }

@@ -1,6 +1,6 @@
 import type { Version } from "../../api/types";
 import { ago, bytes, exact, plural, signed, whole } from "../../lib/format";
-import { fillOf, operationText } from "../../lib/kinds";
+import { fillOf, versionText } from "../../lib/kinds";
 import { hrefOf } from "../../lib/router";
 import { useRefusal } from "../../me";
 import { Badge } from "../../ui/badge";
@@ -88,11 +88,11 @@ function Number({ version }: { version: Version }) {
 }
 
 function operation(version: Version) {
-  const properties = [version.summary, ...Object.entries(version.properties).map(([key, value]) => `${key}: ${value}`)].filter(Boolean);
+  const properties = [`Lance operation: ${version.operation ?? "unknown"}`, version.summary, ...Object.entries(version.properties).map(([key, value]) => `${key}: ${value}`)].filter(Boolean);
   return (
     <span title={properties.join("\n") || undefined}>
       <i className={`dot ${fillOf(version.kind)}`} />
-      {operationText(version.operation)}
+      {versionText(version)}
       {version.rebased ? (
         <span className="small faint" title={`${plural(version.rebased, "version")} landed between its read and its commit`}>
           {" "}

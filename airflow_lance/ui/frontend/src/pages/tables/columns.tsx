@@ -46,14 +46,18 @@ function name(row: TableRow) {
   );
 }
 
+/** Why nothing is known of a table, over the whole row: an error is longer than a column. */
+export function errorOf(row: TableRow) {
+  if (row.state !== "error") return null;
+  return (
+    <span className="error-cell">
+      <Badge tone="bad">{errorText(row.error?.code)}</Badge> <span className="small">{row.error?.message}</span>{" "}
+      <span className="small soft">{row.error?.cure}</span>
+    </span>
+  );
+}
+
 function health(row: TableRow) {
-  if (row.state === "error") {
-    return (
-      <span className="error-cell" title={row.error ? `${row.error.message} ${row.error.cure}` : undefined}>
-        <Badge tone="bad">{errorText(row.error?.code)}</Badge> <span className="small soft">{row.error?.message}</span>
-      </span>
-    );
-  }
   if (row.health === null) return <span className="small faint">looking …</span>;
   const worst = [...row.health.parts].sort((left, right) => left.points - right.points)[0];
   return (
@@ -116,7 +120,7 @@ function next(row: TableRow) {
   if (row.in_policy === false) return <span className="faint">no rule</span>;
   if (row.next === null) return <span className="faint">–</span>;
   return (
-    <span title={row.next.reason} className="nowrap">
+    <span title={row.next.reason} className="wrap-words">
       {stepText(row.next.action)} <span className="soft small">{gbHours(row.next.gb_hours)}</span>
     </span>
   );

@@ -13,7 +13,7 @@ import { useMe } from "../../me";
 import { Button } from "../../ui/button";
 import { DataTable } from "../../ui/data-table";
 import { Empty, Loading, Problem } from "../../ui/states";
-import { tableColumns } from "./columns";
+import { errorOf, tableColumns } from "./columns";
 import { KNOWN, READY, searchable } from "./search";
 import { Summary } from "./summary";
 
@@ -95,6 +95,7 @@ function Loaded({ answer, route, refresh, loading }: LoadedProps) {
             sorted={sorted}
             onSort={(name, next) => replaceQuery(route, { sort: `${name}.${next}` })}
             sticky
+            instead={errorOf}
           />
         ) : (
           <Empty>{answer.tables.length ? "No table fits the filter." : nothing(answer)}</Empty>
