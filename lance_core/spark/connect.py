@@ -18,6 +18,7 @@ from lance_core.jobs.registry import job_of
 from lance_core.jobs.runtime.protocols import JobResult
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.lance_tables import LanceTables
+from lance_core.spark.places import check_place
 from lance_core.spark.reach import CONNECT_SECONDS, answering, wait_for_port, without_token
 from lance_core.spark.runner import SparkRunner
 
@@ -34,6 +35,7 @@ def run_connected(
     def session() -> Any:
         if not sessions:
             sessions.append(open_session(url, conf or {}, packages))
+            check_place(sessions[-1], spec.uri)
         return sessions[-1]
 
     try:

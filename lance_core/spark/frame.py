@@ -2,9 +2,10 @@
 
 ::
 
-    spark.range(0, n, 1, n)  ->  task k reads its fragments  ->  Arrow batches  ->  DataFrame
+    spark.range(0, n * k, 1, n).where(id % k = 0)  ->  task id / k reads its fragments  ->  Arrow batches  ->  DataFrame
 
-Spark's Python data sources put each row into a form of their own; a function over Arrow batches hands them on as they are.
+The k tells Spark's planner how large the table is (`sizes`). Spark's Python data sources put each row into a form of their
+own; a function over Arrow batches hands them on as they are.
 The price: Spark prunes and pushes nothing down automatically, so restrict the read with `columns` and `filter`. It needs no
 registration.
 """
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
 from lance_core.spark.options import SourceOptions, parse_options
+from lance_core.spark.sizes import steps_per_task
 from lance_core.spark.source_read import FragmentGroup, LanceReader, read_schema
 
 
@@ -28,11 +30,12 @@ class _Tasks:
 
     reader: LanceReader
     groups: tuple[FragmentGroup, ...]
+    steps: int
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in numbers_of(batch.column("id")):
-                yield from self.reader.read(self.groups[number])
+                yield from self.reader.read(self.groups[number // self.steps])
 
 
 def read_table(spark: Any, uri: str, **options: Any) -> Any:
@@ -49,9 +52,12 @@ def frame_of(spark: Any, options: SourceOptions) -> Any:
     schema = read_schema(options)
     reader = LanceReader(options, schema)
     groups = tuple(group for group in reader.partitions() if isinstance(group, FragmentGroup))
-    tasks = _Tasks(reader, groups)
+    num_tasks = max(1, len(groups))
+    steps = steps_per_task(spark, num_tasks, size=reader.size_of(groups))
+    tasks = _Tasks(reader, groups, steps)
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return tasks(numbers)
 
-    return spark.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(read, schema)
+    numbers = spark.range(0, len(groups) * steps, 1, num_tasks)
+    return (numbers if steps == 1 else numbers.where(f"id % {steps} = 0")).mapInArrow(read, schema)

@@ -19,6 +19,7 @@ from lance_core.errors import InputError
 from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import JobSpec, TableRead, WriteSpec
+from lance_core.spark.places import check_place
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class LanceTables:
             raise InputError(
                 f"this Spark cannot read Lance tables: {error}", cure="Use PySpark 4.0 or later, or run without Spark."
             ) from None
+        check_place(spark, paths[0])
         read = self.reads.get(name) if name else None
         storage = self.options_of(paths[0]) if read is None else reveal_all(read.storage_options)
         asked = parse_options({"path": paths[0], **options})

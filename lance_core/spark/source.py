@@ -4,6 +4,7 @@
 
     from lance_core.spark.source import register
     register(spark)
+    register(spark, name="lance_py")                                  where lance-spark's jar has the name already
     spark.read.format("lance").option("version", 3).load("/t.lance").where("id > 5").select("name")
     df.write.format("lance").mode("append").save("/t.lance")          mode is append or overwrite, and must be given
 
@@ -16,6 +17,7 @@ With newer releases it is safe; with those, only where every `load()` serves one
 
 from __future__ import annotations
 
+import re
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -25,6 +27,9 @@ from lance_core.errors import InputError
 from lance_core.spark.options import parse_options
 from lance_core.spark.source_read import LanceReader, PushingReader, read_schema
 from lance_core.spark.source_write import LanceWriter
+
+NAME = "lance"
+_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 class LanceSource(DataSource):
@@ -37,7 +42,7 @@ class LanceSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What goes into `format(...)`."""
-        return "lance"
+        return NAME
 
     def schema(self) -> Any:
         """Columns of the version that is read."""
@@ -67,8 +72,38 @@ class PushingLanceSource(LanceSource):
         return PushingReader(self._parsed, schema)
 
 
-def register(spark: Any, *, push_filters: bool = False) -> None:
-    """Make the source known to a session."""
+def register(spark: Any, *, name: str = NAME, push_filters: bool = False) -> None:
+    """Make the source known to a session, as `spark.read.format(name)`.
+
+    InputError where another source has that name already, such as lance-spark's with its jar on the class path: whoever
+    went on would get that one, which knows other options.
+    """
+    from pyspark.errors import AnalysisException
+
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{name!r} is not a name of a data source", cure="Use letters, digits and _.")
     if push_filters:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(PushingLanceSource if push_filters else LanceSource)
+    base = PushingLanceSource if push_filters else LanceSource
+    try:
+        spark.dataSource.register(base if name == NAME else _named(base, name))
+    except AnalysisException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
+        raise InputError(
+            f"this Spark has a data source {name!r} of its own, of a jar on its class path (lance-spark's is {NAME!r})",
+            cure='Register this one under another name: register(spark, name="lance_py") and spark.read.format("lance_py"); '
+            "or use lance_core.spark.frame.read_table, which needs no name; or leave the jar out.",
+        ) from None
+
+
+def _named(base: type[LanceSource], text: str) -> type[LanceSource]:
+    class Named(base):  # type: ignore[valid-type, misc]
+        """The source under another name."""
+
+        @classmethod
+        def name(cls) -> str:
+            """What goes into `format(...)`."""
+            return text
+
+    return Named

@@ -29,6 +29,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.spark.filters import split_filters
 from lance_core.spark.options import SourceOptions
+from lance_core.spark.sizes import estimated_size
 from lance_core.spark.types import arrow_schema, spark_schema
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
@@ -59,6 +60,10 @@ class LanceReader(DataSourceReader):
         self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
         self._columns = [field.name for field in schema.fields]
         self._target = arrow_schema(schema)
+        self._num_fragments = len(snapshot.manifest.fragments)
+        whole = snapshot.arrow_schema
+        asked = pa.schema([whole.field(name) for name in self._columns])  # Spark's types know no length of a vector
+        self._size = estimated_size(read=asked, table=whole, fragments=snapshot.manifest.fragments)
         self._filter = options.filter
         if options.filter:
             parse_filter(options.filter, snapshot.arrow_schema)  # refused now, not on executors
@@ -80,6 +85,11 @@ class LanceReader(DataSourceReader):
         share = sum(sizes) * 21 // (20 * (os.cpu_count() or 1)) + 1
         groups = group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
         return self._described(snapshot, self._worth_reading(snapshot, groups))
+
+    def size_of(self, groups: Sequence[FragmentGroup]) -> int:
+        """About how many bytes the columns of some groups are; a filter may leave less of them."""
+        kept = sum(group.end - group.start for group in groups)
+        return self._size * kept // max(1, self._num_fragments)
 
     def _described(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
         if self._manifest is None:

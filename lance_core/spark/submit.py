@@ -21,6 +21,7 @@ from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.archive import BUNDLED
 from lance_core.spark.argument import decode_argument, is_encoded, text_of_file
+from lance_core.spark.places import check_place
 from lance_core.spark.reach import wait_for_port, without_token
 
 log = logging.getLogger("lance_core.spark")
@@ -98,6 +99,7 @@ def _carry_out(spec: JobSpec, sessions: list[Any]) -> Any:
 
     def session() -> Any:
         sessions.append(start_session(f"lance-{spec.kind}"))
+        check_place(sessions[-1], spec.uri)
         return sessions[-1]
 
     job = job_of(spec)
