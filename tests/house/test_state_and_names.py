@@ -48,7 +48,7 @@ FOREIGN = {
     "lance_core/index/over_json.py", "lance_core/index/text/params.py", "lance_core/index/vector/files.py",
     "lance_core/index/text/tokenize.py", "lance_core/index/vector/searcher.py",
     "lance_core/dataset/indexing/vector_build.py", "lance_core/dataset/edit/commit_operation.py",
-    "lance_core/dataset/write/base_paths.py", "lance_core/io/cache.py", "lance_core/io/local/store.py",
+    "lance_core/dataset/write/base_paths.py", "lance_core/io/cache.py", "lance_core/io/local/opening.py",
     "lance_core/io/objects/connect.py", "lance_core/io/pool.py", "lance_core/io/remote/errors.py",
     "lance_core/jobs/sources/duckdb_sql.py", "lance_core/jobs/sources/open_source.py",
     "lance_core/jobs/staging/column_parts.py", "lance_core/kernels/cache.py", "lance_core/kernels/jit.py",

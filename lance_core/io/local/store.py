@@ -16,7 +16,6 @@ Names ending in `.unfinished` are never listed; `list_unfinished` finds what dea
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -25,7 +24,9 @@ from pathlib import Path
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange, JointBuffers, ManyRanges
 from lance_core.io.abilities import DeletesMany, ReadsScattered, SharesContent
-from lance_core.io.local.links import NO_FOLLOW, check_folder, check_link
+from lance_core.io.limits import NO_LIMIT, check_size, limit_of
+from lance_core.io.local.links import check_folder
+from lance_core.io.local.opening import open_to_read
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
 from lance_core.io.paths import UNFINISHED_SUFFIX, checked_path, checked_prefix, is_unfinished
 from lance_core.io.scattered_reads import read_scattered
@@ -39,8 +40,6 @@ _FOLDER_ATTEMPTS = 10
 
 _MAX_CHECKED = 10_000
 """How many folders are remembered as free of links."""
-
-_O_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 
 
 class LocalStore(DeletesMany, ReadsScattered, SharesContent):
@@ -66,10 +65,15 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         return self._root
 
     def get(self, path: str) -> Buffer:
-        """A whole file."""
+        """A whole file, if it is not larger than its kind may be."""
+        return self._whole(path, most=limit_of(path))
+
+    def _whole(self, path: str, *, most: int) -> Buffer:
         fd = self._open(path)
         try:
-            return _read(fd, path, ByteRange(0, os.fstat(fd).st_size))
+            size = os.fstat(fd).st_size
+            check_size(path, size, most=most, uri=self._root)
+            return _read(fd, path, ByteRange(0, size))
         except LanceError:
             raise
         except OSError as error:
@@ -165,7 +169,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Copy, then link to the target."""
-        self.put_if_absent(target, self.get(source))
+        self.put_if_absent(target, self._whole(source, most=NO_LIMIT))
 
     def open_writer(self, path: str) -> LocalWriter:
         """Stream into a temporary file in the target's folder; `close` renames it."""
@@ -275,17 +279,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         return os.path.dirname(target)
 
     def _open(self, path: str) -> int:
-        target, flags = self._full(path), os.O_RDONLY | _O_CLOEXEC
-        try:
-            return os.open(target, flags | NO_FOLLOW)
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise as_store_error(error, path, root=self._root) from error
-        check_link(target, root=self._root)
-        try:
-            return os.open(target, flags)
-        except OSError as error:
-            raise as_store_error(error, path, root=self._root) from error
+        return open_to_read(self._full(path), path, root=self._root)
 
     def _walk(self, prefix: str, *, unfinished: bool) -> Iterator[StoreEntry]:
         start = self._folder(prefix)

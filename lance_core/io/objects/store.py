@@ -26,6 +26,7 @@ import obstore
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.abilities import DeletesMany, ListsInOrder
+from lance_core.io.limits import NO_LIMIT, check_size, limit_of
 from lance_core.io.objects.connect import Clients
 from lance_core.io.objects.errors import typed
 from lance_core.io.objects.writer import ObjectWriter
@@ -94,9 +95,19 @@ class ObjectStore(DeletesMany, ListsInOrder):
         return self._is_sorted
 
     def get(self, path: str) -> Buffer:
-        """A whole object, one request."""
+        """A whole object, one request, if it is not larger than its kind may be."""
+        return self._whole(path, most=limit_of(path))
+
+    def _whole(self, path: str, *, most: int) -> Buffer:
         full = self._full(path)
-        return self._again(path, lambda client: memoryview(obstore.get(client, full).bytes()))
+
+        def read(client: Any) -> Buffer:
+            answer = obstore.get(client, full)
+            # Before the body is awaited: memory is taken by what the store claims.
+            check_size(path, int(answer.meta["size"]), most=most, uri=self._uri)
+            return memoryview(answer.bytes())
+
+        return self._again(path, read)
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """One request per range, all at once."""
@@ -144,7 +155,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Read, then conditional put."""
-        self.put_if_absent(target, self.get(source))
+        self.put_if_absent(target, self._whole(source, most=NO_LIMIT))
 
     def open_writer(self, path: str) -> ObjectWriter:
         """Small objects go in one request, larger ones in parts that are sent side by side."""

@@ -1,0 +1,87 @@
+"""Files that a stranger plants in a table's folder: of a size that takes no disk, and such that never end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import StoreRefusedError, UnsupportedFeatureError
+from lance_core.io.limits import LIMIT_VARIABLE, limit_of
+from lance_core.io.local.store import LocalStore
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.edits import DeleteSpec
+
+TOOL = Path(__file__).with_name("planted_files.py")
+SIZE = 40 << 30
+KINDS = ("_versions/*.manifest", "_refs/tags/*.json", "_deletions/*", "_indices/*/checksums", "_indices/*/*.lance",
+         "_lance_core/staged/*.json", "_transactions/*.txn", "data/*.lance")  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    uri = str(tmp_path / "t")
+    lance_core.write_dataset(pa.table({"id": pa.array(range(30), pa.int64())}), uri)
+    found = lance_core.dataset(uri)
+    found.create_scalar_index("id", "BTREE")
+    found.delete("id in (3, 14)")
+    found.tags.create("good", 2)
+    run_job(DeleteSpec(uri=uri, predicate="id = 9", identity=str(uuid.UUID(int=9))))
+    return tmp_path / "t"
+
+
+def _verbs(table: Path) -> dict[str, str]:
+    done = subprocess.run([sys.executable, str(TOOL), str(table)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _planted(table: Path, kind: str) -> Path:
+    found = sorted(table.glob(kind), key=lambda path: path.stat().st_mtime_ns)
+    assert found, kind
+    return found[0] if kind == "_deletions/*" else found[-1]  # the last one is of staged work, which nobody reads
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sparse_file_is_not_read_whole(table: Path, kind: str) -> None:
+    """40 GB that take no disk were read, before any limit, by whoever looked."""
+    with _planted(table, kind).open("r+b") as file:
+        file.truncate(SIZE)
+    ended = _verbs(table)
+    assert not [text for text in ended.values() if text.startswith("ESCAPED")], ended
+    assert any(ended.values()) or kind.startswith(("_transactions", "_indices", "data")), "somebody reads it"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pipe_holds_nobody(table: Path, kind: str) -> None:
+    path = _planted(table, kind)
+    path.unlink()
+    os.mkfifo(path)
+    ended = _verbs(table)
+    assert not [text for text in ended.values() if text.startswith("ESCAPED")], ended
+
+
+def test_a_limit_is_named_and_can_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(tmp_path)
+    store.put("_refs/tags/a.json", b"x" * 1000)
+    assert limit_of("_refs/tags/a.json") == 256 << 20
+    monkeypatch.setenv(LIMIT_VARIABLE, "999")
+    with pytest.raises(UnsupportedFeatureError, match=f"1,000 bytes.*at most 999.*set {LIMIT_VARIABLE}"):
+        store.get("_refs/tags/a.json")
+    store.copy_if_absent("_refs/tags/a.json", "b")
+    monkeypatch.setenv(LIMIT_VARIABLE, "1000")
+    assert bytes(store.get("_refs/tags/a.json")) == b"x" * 1000
+
+
+def test_a_pipe_is_refused_by_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a")
+    with pytest.raises(StoreRefusedError, match="'a' is neither a file nor a folder"):
+        LocalStore(tmp_path).get("a")
