@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from airflow_lance.compat import BaseHook
+from lance_core.cached import cached_property
 from lance_core.errors import InputError
 
 BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")

@@ -18,13 +18,13 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import AirflowNotFoundException, BaseHook, mask_secret
 from airflow_lance.connection import LanceConnection, is_full_uri, parse_connection, plain_uri
+from lance_core.cached import cached_property
 from lance_core.errors import AlreadyExistsError, InputError, LanceError, NotFoundError
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from functools import cached_property
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy.typing as npt
@@ -21,6 +20,7 @@ import pyarrow as pa
 from lance_core.arrow.buffers import nulls
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, no_rows
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
 from lance_core.file.blob.read import described_schema

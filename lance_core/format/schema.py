@@ -17,8 +17,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError, UnknownColumnError
 
 NO_PARENT = -1

@@ -16,10 +16,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
+from lance_core.cached import cached_property
 from lance_core.catalog.names import MANIFEST_TABLE
 from lance_core.commit.backoff import Backoff
 from lance_core.commit.log.loop import commit_transaction

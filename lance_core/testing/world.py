@@ -6,7 +6,6 @@ find out by the thread who calls; threads that are no actors see the real clock.
 
 from __future__ import annotations
 
-import functools
 import random
 import threading
 import weakref
@@ -14,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from lance_core.cached import cached_property
 from lance_core.io import manifest_names, pool
 from lance_core.io.cache import LruCache
 from lance_core.io.store import Store
@@ -103,12 +103,12 @@ class Actor:
         self._work = work
         self._has_begun = False
 
-    @functools.cached_property
+    @cached_property
     def random(self) -> random.Random:
         """Its own random numbers, the same in every run."""
         return random.Random(f"{self.label}/")
 
-    @functools.cached_property
+    @cached_property
     def cache(self) -> LruCache:
         """Its own memory of what it has read, as each process has."""
         return LruCache(max_bytes=1 << 24)

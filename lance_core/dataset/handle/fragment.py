@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from lance_core.cached import cached_property
 from lance_core.commit.log.deletion_files import deletion_file_path
 from lance_core.dataset.arguments import written_out
 from lance_core.dataset.handle.fragment_edits import (

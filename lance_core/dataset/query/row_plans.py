@@ -9,11 +9,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lance_core.cached import cached_property
 from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.indexing.served import Served
 from lance_core.dataset.query.explain import explain

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lance_core.arrow.to_arrow import value_type_of
+from lance_core.cached import cached_property
 from lance_core.dataset.indexing.folder import training_batches
 from lance_core.dataset.indexing.fragment_reuse import moves_of
 from lance_core.dataset.indexing.scalar_search import Segment, open_segment

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow_numpy import arrow_of, numpy_of
+from lance_core.cached import cached_property
 from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.indexing.served import Served
 from lance_core.dataset.indexing.vector_search import (

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.cached import cached_property
 from lance_core.errors import InputError
 from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, field_of, parse_value, type_of
 from lance_core.format.schema import Schema

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow_numpy import arrow_of
+from lance_core.cached import cached_property
 from lance_core.dataset.snapshot.assemble import assemble
 from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted

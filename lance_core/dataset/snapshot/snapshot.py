@@ -15,12 +15,12 @@ import datetime as dt
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.cached import cached_property
 from lance_core.commit.log.base_paths import open_base
 from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_version, version_numbers
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, place_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow as pa
 from lance_core.arrays import Bools, Ints
 from lance_core.arrow.buffers import bytes_of, take
 from lance_core.arrow.kinds import as_list, as_struct
+from lance_core.cached import cached_property
 from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of, validity_of
 from lance_core.file.convert.assemble import concat, copied

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Ints
+from lance_core.cached import cached_property
 from lance_core.codecs.registry import CODECS
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch

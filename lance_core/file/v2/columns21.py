@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import groupby
 from typing import Any, cast
 
 import pyarrow as pa
 
 from lance_core.arrow.buffers import nulls
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch
 from lance_core.file.convert.assemble import LeafPath, leaf_array, leaf_paths, nested_array

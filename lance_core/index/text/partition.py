@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_core.arrow.kinds import as_list
 from lance_core.arrow_numpy import numpy_of
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow.buffers import fields_schema, numbers_of
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError
 from lance_core.file.open_file import OpenFile
 from lance_core.index.base import read_all

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow_numpy import numpy_of
+from lance_core.cached import cached_property
 from lance_core.index.base import ID, VALUE
 from lance_core.index.text.partition import Posting
 from lance_core.index.text.token_map import TokensByLetter

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Floats
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError
 from lance_core.file.open_file import OpenFile
 from lance_core.format.index_details import Metric

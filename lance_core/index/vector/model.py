@@ -13,7 +13,6 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 from zipfile import BadZipFile
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.arrays import Floats
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import Metric
 from lance_core.index.vector.clustering import owners_of, train, unit

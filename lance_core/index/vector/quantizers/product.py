@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Floats
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError
 from lance_core.format.index_details import Metric, Tensor, TensorType
 from lance_core.index.vector.clustering import encode, train_products

@@ -12,7 +12,6 @@ The rotation is the same for the whole index, kept as the bits of its sign flips
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Floats
+from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.format.index_details import Metric
 from lance_core.index.vector.graph import Access
