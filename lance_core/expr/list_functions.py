@@ -87,7 +87,8 @@ def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: p
             raise FilterError("array_to_string joins by a text", cure="CAST it to string.")
         item = _item_type(values[0].type, name)
         if name in ("array_position", "array_positions") and pa.types.is_floating(item):
-            values[1] = cast_common(values[1], item)
+            both = common_type((item, values[1].type))
+            values[:2] = [cast_common(values[0], pa.list_(both)), cast_common(values[1], both)]
         results = (None if row[0] is None else function(*row) for row in rows_of(values))
         return made_of(results, found, values)
 

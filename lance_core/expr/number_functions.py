@@ -105,7 +105,10 @@ def _whole_of(number: Value) -> Value:
 
 
 def _trunc_to(number: Value, places: int) -> Value:
-    return pc.round(number, ndigits=places, round_mode="towards_zero")
+    if places >= 0:
+        return pc.round(number, ndigits=places, round_mode="towards_zero")
+    step = constant(10.0 ** min(-places, 300), number.type)
+    return pc.multiply(pc.trunc(pc.divide(number, step)), step)
 
 
 def by_digits(number: Value, digits: Value | None, function: Callable[[Value, int], Value]) -> Value:

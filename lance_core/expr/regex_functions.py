@@ -104,7 +104,7 @@ def _instr(
     if text is None or pattern is None:
         return None
     first, wanted = _begin(1 if start is None else start), number or 1
-    if wanted < 1 or first > len(text):
+    if wanted < 1 or first >= len(text):
         return 0
     with in_time(pattern):
         match = next(islice(_found(text[first:], pattern, flags), wanted - 1, None), None)
