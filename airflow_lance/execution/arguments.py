@@ -56,7 +56,7 @@ def with_asker(spec: JobSpec, context: Context, *, retries: int | None = 0) -> J
 
 
 def asker_of(context: Context, *, retries: int | None = 0) -> dict[str, Any]:
-    """The requesting task: dag, run, task, map index, try, host, log, clear."""
+    """The requesting task: dag, run and its beginning, task, map index, try, tries at most, host, log, clear."""
     ti = context["ti"]
     asked = {
         **_instance(context),
@@ -64,8 +64,21 @@ def asker_of(context: Context, *, retries: int | None = 0) -> dict[str, Any]:
         "host": socket.gethostname(),
         "log_url": str(getattr(ti, "log_url", "") or ""),
         "clear": clear_of(context, retries=retries),
+        "created": created_of(context),
+        "max_tries": int(getattr(ti, "max_tries", None) or 0),
     }
-    return {name: value for name, value in asked.items() if name != "clear" or value}
+    return {name: value for name, value in asked.items() if name not in ("clear", "created") or value}
+
+
+def created_of(context: Context) -> str:
+    """When the DAG run began, which differs when it was deleted and created again with its id; empty when nobody can tell.
+
+    No Airflow gives a task the time at which its run was created. The time at which it began stays the same until somebody
+    clears a task of the run (`clear_number`), and `clear_of` sees that.
+    """
+    run = context.get("dag_run")
+    began = None if run is None or getattr(run, "clear_number", None) != 0 else getattr(run, "start_date", None)
+    return "" if began is None else str(began.isoformat())
 
 
 def clear_of(context: Context, *, retries: int | None) -> str:

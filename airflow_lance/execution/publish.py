@@ -79,10 +79,16 @@ def send_events(operator: Any, context: Context, extra: Mapping[str, Any], *, pa
 def _log_and_count(operator: Any, result: Mapping[str, Any]) -> None:
     outcomes = list(result["identities"].values())
     landed, before = outcomes.count("landed"), outcomes.count("already_landed")
-    operator.log.info(
-        "%s is at version %s with %s rows: %d writes landed now (%s), %d had landed earlier",
-        result["uri"], result["version"], result["rows"], landed, _changes(result), before,
-    )  # fmt: skip
+    if landed:
+        operator.log.info(
+            "%s is at version %s with %s rows: %d writes landed now (%s), %d had landed earlier",
+            result["uri"], result["version"], result["rows"], landed, _changes(result), before,
+        )  # fmt: skip
+    else:
+        operator.log.info(
+            "%s is unchanged: all %d writes had landed earlier, by version %s, which has %s rows",
+            result["uri"], before, result["version"], result["rows"],
+        )  # fmt: skip
     numbers = ((key, int(result[key])) for key in COUNTERS if result[key] is not None)
     for name, value in (("landed", landed), ("already_landed", before), *numbers):
         count(f"lance.commit.{name}", value)

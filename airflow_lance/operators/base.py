@@ -186,13 +186,14 @@ class LanceStageOperator(LanceTableOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Stage the work once, however often this task is tried, and publish it unless another task does."""
         from airflow_lance.execution.callables import check_callables
+        from lance_core.jobs import api
 
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             self.require_committer()
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
             self._options = options
-            spec = self._spec = self.spec_of(context, uri=uri)
+            spec = self._spec = api.as_cleared(self.spec_of(context, uri=uri), options=options)
             check_callables(spec.to_plain(redact=True))
             self._decide_execution(spec)
             self.log.info("Staging %s on %s as %s (%s)", spec.kind, uri, spec.effective_identity, self.execution)

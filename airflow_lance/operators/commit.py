@@ -29,7 +29,7 @@ class LanceCommitOperator(LanceTableOperator):
     """Commit staged transactions of one table.
 
     :param staged: the XComs of staging tasks: one, a list, or the list that a mapped task gives; None entries (skipped
-        tasks) are ignored. (templated)
+        tasks) are named in a warning and published as nothing. (templated)
     :param uri: the table; may be omitted, because the staged references contain it. (templated)
     :param max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
     :param gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
@@ -80,6 +80,14 @@ class LanceCommitOperator(LanceTableOperator):
 
         with as_airflow_errors(self.uri):
             references = list(staged_references(self.staged))
+            missing = list(missing_references(self.staged))
+            if missing and references:
+                named = ", ".join([*missing[:_NAMED], *["..."][: len(missing) > _NAMED]])
+                self.log.warning(
+                    "%d of %d staged references are None, so nothing is published for them: %s. "
+                    "A task that was skipped or that pushed no XCom gives None.",
+                    len(missing), len(missing) + len(references), named,
+                )  # fmt: skip
             if not references:
                 self.log.info("No task staged a transaction, so the table is unchanged.")
                 return None
@@ -124,6 +132,21 @@ class LanceCommitOperator(LanceTableOperator):
 def _partitions_of(references: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for reference in references:
         yield from reference.get("partitions") or ()
+
+
+_NAMED = 10
+"""How many missing references a warning names."""
+
+
+def missing_references(staged: Any, *, where: str = "staged") -> Iterator[str]:
+    """Where an XCom, or a list of them, has None in place of a reference: "staged[1][4]"."""
+    if staged is None:
+        yield where
+    elif isinstance(staged, Iterable) and not isinstance(staged, (str, bytes, Mapping)):
+        is_lazy = isinstance(staged, Sequence) and not isinstance(staged, (list, tuple))
+        items: Any = staged
+        for number, item in enumerate(items[:] if is_lazy else items):
+            yield from missing_references(item, where=f"{where}[{number}]")
 
 
 def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:

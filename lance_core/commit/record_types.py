@@ -36,7 +36,12 @@ _MAX_INTEGER = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The task that requested work: for display, never part of its digest. `clear` changes when a user clears the task."""
+    """The task that requested work: never part of its digest.
+
+    `clear` changes when a user clears the task. `created` is when its DAG run began, where it has begun once only;
+    `max_tries` is Airflow's, which only a clear changes. Both are
+    compared with those of an earlier run, and otherwise only shown.
+    """
 
     dag_id: str = ""
     run_id: str = ""
@@ -46,6 +51,8 @@ class Asked:
     host: str = ""
     log_url: str = ""
     clear: str = ""
+    created: str = ""
+    max_tries: int = -1
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, as JSON-able values."""
@@ -69,6 +76,14 @@ class Asked:
     def task(self) -> tuple[str, str, str, int]:
         """Which task instance it is, whatever the try."""
         return self.dag_id, self.run_id, self.task_id, self.map_index
+
+    def is_of_another_run(self, theirs: Asked) -> bool:
+        """Whether the DAG run was deleted and created again since, as far as both are known."""
+        return bool(self.created and theirs.created and self.created != theirs.created)
+
+    def is_after_clear(self, theirs: Asked) -> bool:
+        """Whether a person asks again: the run was created again, or the task was cleared, since `theirs`."""
+        return self.is_of_another_run(theirs) or 0 <= theirs.max_tries < self.max_tries
 
     def __str__(self) -> str:
         if not self.task_id:

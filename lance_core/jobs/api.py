@@ -34,7 +34,7 @@ from lance_core.io.scope import is_below
 from lance_core.io.store import Store
 from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
-from lance_core.jobs.runtime import lifecycle
+from lance_core.jobs.runtime import landed_work, lifecycle
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import JobResult, Runner
@@ -117,6 +117,14 @@ def find_done(spec: JobSpec, *, options: Options) -> DoneWork | None:
         return None
     reason = "is already staged and waits for its commit" if done.version is None else f"landed as version {done.version}"
     return DoneWork(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
+
+
+def as_cleared(spec: JobSpec, *, options: Options) -> JobSpec:
+    """The spec as after a clear, where its DAG run was deleted and created again, or only its records show a clear."""
+    asked = spec.asked
+    if spec.cleared or not (asked.get("created") or asked.get("max_tries")):
+        return spec
+    return landed_work.as_cleared(open_store(spec.uri, options), spec)
 
 
 def _as_it_lands(spec: JobSpec) -> JobSpec:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lance
@@ -18,18 +20,29 @@ class FakeTi:
 
 
 def execute(
-    operator: Any, *, run_id: str = "r", publishes: bool = False, map_index: int = -1, cleared_after: int = 0
+    operator: Any,
+    *,
+    run_id: str = "r",
+    publishes: bool = False,
+    map_index: int = -1,
+    cleared_after: int = 0,
+    max_tries: int | None = None,
+    began: datetime | None = None,
+    clear_number: int = 0,
 ) -> Any:
     """One try of a task; the same operator and run id again are a retry, and with `cleared_after` the run after a clear.
 
-    It only stages unless it `publishes`.
+    It only stages unless it `publishes`. `began`: when its DAG run began; `clear_number`: its clears.
     """
     if not publishes and getattr(operator, "commit", "") is None:
         operator.commit = "elsewhere"
     ti = FakeTi(
         operator.task_id, run_id, map_index=map_index, cleared_after=cleared_after, retries=getattr(operator, "retries", 0)
     )
-    return operator.execute({"ti": ti, "outlet_events": {}})
+    if max_tries is not None:
+        ti.max_tries = max_tries
+    run = SimpleNamespace(start_date=began, clear_number=clear_number)
+    return operator.execute({"ti": ti, "dag_run": run, "outlet_events": {}})
 
 
 def make_table(uri: Path, *starts: int) -> str:

@@ -38,6 +38,35 @@ NOT_THE_WORK = frozenset(
 """Spec fields that may differ from one try to the next without making it other work."""
 
 
+def as_cleared(store: Store, spec: S) -> S:
+    """The spec as after a clear, where what is known of its identity was asked for by another creation of the DAG run, or
+    before a clear that Airflow's numbers alone do not show (a clear, and then more `retries`).
+
+    Any number of tries of one run give the same answer, also when the work has landed once more in the meantime.
+    """
+    mine = Asked.from_dict(spec.asked)
+    if spec.cleared or not spec.identity or not (mine.created or mine.max_tries >= 0):
+        return spec
+    theirs = _asked_before(store, spec)
+    if theirs is None or not mine.is_after_clear(theirs):
+        return spec
+    since = (
+        f"of the run that began {mine.created}" if mine.is_of_another_run(theirs) else f"with {mine.max_tries} tries at most"
+    )
+    clear = f"{mine.dag_id}/{mine.run_id}/{mine.task_id} {since}"
+    log.info("%s was asked for before by %s: this counts as a clear", spec.identity, theirs)
+    return replace(spec, asked={**spec.asked, "clear": clear})
+
+
+def _asked_before(store: Store, spec: JobSpec) -> Asked | None:
+    landing = find_landing(store, spec)
+    if landing is not None:
+        return Asked.from_dict(landing.asked)
+    finished = find_finished(store, spec.identity)
+    started = None if finished is None else read_started(store, finished.identity, finished.attempt)
+    return None if started is None else Asked.from_dict(started.asked)
+
+
 def after_clear(store: Store, spec: S) -> S:
     """The spec under the identity that it lands under. What the former identity has staged and not landed is withdrawn.
 
@@ -80,9 +109,8 @@ def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: 
     if spec.cleared and spec.cleared != theirs.clear:
         if spec.clear_policy == "skip":
             return
-        raise _refusal(
-            store, spec, landing, "its task was cleared", 'Pass on_clear="again" to publish it once more, or "skip".'
-        )
+        again = "its DAG run was deleted and created again" if mine.is_of_another_run(theirs) else "its task was cleared"
+        raise _refusal(store, spec, landing, again, 'Pass on_clear="again" to publish it once more, or "skip".')
     if landing.digest and not is_same_work(landing.digest, digest):
         raise _refusal(
             store,
