@@ -26,6 +26,7 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
 from lance_core.jobs.specs.secret import Secret, reveal_all
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
+from lance_core.spark.argument import decode_argument
 from lance_core.spark.lance_tables import LanceTables
 from tests.airflow.operator_support import FakeTi, execute
 from tests.jobs.specs.test_specs import SPECS
@@ -115,8 +116,8 @@ def test_no_secret_of_any_table_is_on_the_command_line(
     connection("spark_here", json.dumps({"conn_type": "spark", "host": masters[place], "extra": extra}))
     arguments = {"options_folder": str(tmp_path)} if place == "standalone" else {}
     run = SparkSubmitRun(SparkSettings("spark_here", {}, arguments), task_id="sql")
-    with run._prepared(spec, options) as (seen, given):
-        text = seen.to_json()
+    with run._prepared(spec, options) as prepared:
+        text, given = decode_argument(prepared.argument), prepared.arguments
         assert "hush" not in text
         if place == "cluster":
             monkeypatch.chdir(Path(given["files"].split(",")[-1]).parent)
@@ -155,6 +156,7 @@ def test_a_statement_over_its_own_rows_is_an_edit_of_spark(lake: Path, monkeypat
 def test_a_deferred_job_keeps_what_it_reads(
     lake: Path, monkeypatch: pytest.MonkeyPatch, connection: Callable[[str, str], None]
 ) -> None:
+    monkeypatch.setattr("airflow_lance.execution.spark_installed.missing_for_spark", lambda _: "")
     monkeypatch.setattr(SparkSubmitRun, "detach", lambda _, spec, **__: stage(api.with_options(spec, {})))
     operator = sql(deferrable=True, commit="elsewhere")
     context: Any = {"ti": FakeTi("sql", "r"), "outlet_events": {}}
