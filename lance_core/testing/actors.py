@@ -20,6 +20,7 @@ from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.edits import (
     AddColumnsSpec,
     CompactSpec,
@@ -28,10 +29,10 @@ from lance_core.jobs.specs.edits import (
     ReplaceWhereSpec,
     UpdateSpec,
 )
-from lance_core.jobs.specs.indices import BuildIndexSpec
+from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec
 from lance_core.jobs.specs.merge import MergeSpec
-from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, Drift, JobSpec, OverwriteSpec, SourceSpec
 from lance_core.testing import outsider
 from lance_core.testing.model import (
     IdentityWork,
@@ -41,6 +42,7 @@ from lance_core.testing.model import (
     merged,
     overwritten,
     replaced,
+    rows_of_table,
     unchanged,
 )
 from lance_core.testing.stores import URI
@@ -60,9 +62,9 @@ def source(ids: Sequence[int], value: int = 0) -> SourceSpec:
     return SourceSpec(callable="lance_core.testing.model:rows_of_table", kwargs={"ids": list(ids), "value": value})
 
 
-def append_work(name: str, ids: Sequence[int], value: int = 0) -> IdentityWork:
+def append_work(name: str, ids: Sequence[int], value: int = 0, *, drift: Drift = "fail") -> IdentityWork:
     """Adds rows."""
-    spec = AppendSpec(uri=URI, source=source(ids, value), identity=identity_of(name))
+    spec = AppendSpec(uri=URI, source=source(ids, value), schema_drift=drift, identity=identity_of(name))
     return _work(name, spec, appended(ids, value))
 
 
@@ -113,15 +115,26 @@ def merge_files_work(name: str) -> IdentityWork:
     return _work(name, MergeColumnFilesSpec(uri=URI, identity=identity_of(name), max_files_per_fragment=1), unchanged)
 
 
-def index_work(name: str) -> IdentityWork:
+def index_work(name: str, *, column: str = "id") -> IdentityWork:
     """Builds an index."""
-    spec = BuildIndexSpec(uri=URI, column="id", index_type="BTREE", name="by_id", identity=identity_of(name))
+    spec = BuildIndexSpec(uri=URI, column=column, index_type="BTREE", name=f"by_{column}", identity=identity_of(name))
     return _work(name, spec, unchanged)
 
 
-def columns_work(name: str) -> IdentityWork:
+def optimize_work(name: str) -> IdentityWork:
+    """Covers what no index covers yet."""
+    return _work(name, OptimizeIndicesSpec(uri=URI, identity=identity_of(name)), unchanged)
+
+
+def columns_work(name: str, *, column: str = "twice") -> IdentityWork:
     """Adds a column."""
-    return _work(name, AddColumnsSpec(uri=URI, columns={"twice": "id * 2"}, identity=identity_of(name)), unchanged)
+    return _work(name, AddColumnsSpec(uri=URI, columns={column: "id * 2"}, identity=identity_of(name)), unchanged)
+
+
+def branch_rows_work(name: str, ids: Sequence[int]) -> IdentityWork:
+    """Brings the rows of a branch to the main line; the branch is made here."""
+    lance_core.dataset(URI).create_branch(name).insert(rows_of_table(ids))
+    return _work(name, PublishBranchSpec(uri=URI, branch=name, identity=identity_of(name)), appended(ids))
 
 
 def _work(name: str, spec: JobSpec, change: Any) -> IdentityWork:

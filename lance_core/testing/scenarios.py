@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_core.testing import setups
+from lance_core.testing.kinds import KINDS_IN_SITUATIONS
 from lance_core.testing.scenario import Scenario
 from lance_core.testing.schedule import CRASH, ERROR, JUMP, LATE, LOST, STALE
 
 _PLAIN = (CRASH, LOST, LATE)
 _CLOCKS = (CRASH, JUMP)
 
-SCENARIOS: Mapping[str, Scenario] = {
+NAMED: Mapping[str, Scenario] = {
     scenario.name: scenario
     for scenario in (
         Scenario(
@@ -152,3 +153,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario("everything", "all of them at once", setups.everything, _PLAIN, prunes=True),
     )
 }
+
+SCENARIOS: Mapping[str, Scenario] = {**NAMED, **KINDS_IN_SITUATIONS}
+"""Those by name, and every kind of staged work in every situation of `kinds`."""

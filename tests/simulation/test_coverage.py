@@ -12,7 +12,7 @@ import pytest
 
 from lance_core.testing import actors, outsider
 from lance_core.testing.scenario import Theatre
-from lance_core.testing.scenarios import SCENARIOS
+from lance_core.testing.scenarios import NAMED
 from lance_core.testing.schedule import CRASH, FAULTS, Deviation, Schedule
 
 _PAGE = Path(__file__).parents[2] / "docs/protocol.md"
@@ -63,7 +63,7 @@ def measured() -> Mapping[str, set[str]]:
         patch.setattr(actors, "run_job", noted(lambda spec: _JOBS[type(spec).__name__], actors.run_job))
         for name, (module, attribute) in _CALLS.items():
             patch.setattr(module, attribute, noted(lambda _, name=name: name, getattr(module, attribute)))
-        for name, scenario in SCENARIOS.items():
+        for name, scenario in NAMED.items():
             now.append(name)
             theatre = Theatre(scenario)
             theatre.play(Schedule(name))
@@ -84,12 +84,12 @@ def _table(first: str) -> dict[str, set[str]]:
 
 def test_the_page_says_which_scenario_has_which_actor(measured: Mapping[str, set[str]]) -> None:
     told = _table("actor | scenarios")
-    every = set(SCENARIOS)
+    every = set(NAMED)
     assert {name: places or every for name, places in told.items()} == dict(measured)
 
 
 def test_the_page_says_where_each_fault_is_tried() -> None:
-    expected = {fault: {name for name, item in SCENARIOS.items() if fault in item.faults} for fault in FAULTS}
+    expected = {fault: {name for name, item in NAMED.items() if fault in item.faults} for fault in FAULTS}
     told = {name.split(":")[0].strip("`"): places for name, places in _table("fault | systematically in").items()}
     assert told == expected
     assert all(expected.values())

@@ -1,0 +1,18 @@
+"""Every kind of job that stages is simulated in every situation in which one attempt could get two owners."""
+
+from __future__ import annotations
+
+from lance_core.jobs.registry import KINDS
+from lance_core.testing.kinds import KINDS_IN_SITUATIONS, OPEN, SITUATIONS, WORKS
+from lance_core.testing.scenarios import SCENARIOS
+
+
+def test_no_kind_that_stages_is_left_out() -> None:
+    stages = {kind for kind, row in KINDS.items() if row.job.startswith("lance_core.jobs.staging.")}
+    assert set(WORKS) == stages
+
+
+def test_each_kind_is_in_each_situation() -> None:
+    expected = {f"{kind.replace('_', '-')}-{case}" for kind in WORKS for case in SITUATIONS if (kind, case) not in OPEN}
+    assert set(KINDS_IN_SITUATIONS) == expected
+    assert expected <= set(SCENARIOS)
