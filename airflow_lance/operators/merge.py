@@ -23,6 +23,8 @@ class LanceMergeOperator(LanceWriteOperator):
     :param when_not_matched: "insert" rows of the source that match nothing, or "keep" them out.
     :param when_not_matched_by_source: "keep" rows of the table that the source does not match, or "delete" them.
     :param when_not_matched_by_source_condition: delete only those that this filter selects. (templated)
+    :param when_duplicate: a key that two rows of the source have: "fail", naming such keys, before a row lands twice; or the
+        "last" row that is read is the one that counts (Spark keeps no order between files).
     :param create: create the table when there is none yet.
     :param rows_per_task: a task looks through fragments of about so many rows. (templated)
     """
@@ -45,6 +47,7 @@ class LanceMergeOperator(LanceWriteOperator):
         when_not_matched: Literal["insert", "keep"] = "insert",
         when_not_matched_by_source: Literal["keep", "delete"] = "keep",
         when_not_matched_by_source_condition: str | None = None,
+        when_duplicate: Literal["fail", "last"] = "fail",
         create: bool = True,
         rows_per_task: int | str | None = None,
         **kwargs: Any,
@@ -56,6 +59,7 @@ class LanceMergeOperator(LanceWriteOperator):
         self.when_not_matched = when_not_matched
         self.when_not_matched_by_source = when_not_matched_by_source
         self.when_not_matched_by_source_condition = when_not_matched_by_source_condition
+        self.when_duplicate = when_duplicate
         self.create = create
         self.rows_per_task = rows_per_task
 
@@ -71,6 +75,7 @@ class LanceMergeOperator(LanceWriteOperator):
             when_not_matched=self.when_not_matched,
             when_not_matched_by_source=self.when_not_matched_by_source,
             when_not_matched_by_source_condition=self.when_not_matched_by_source_condition,
+            when_duplicate=self.when_duplicate,
             create=self.create,
             rows_per_task=whole(self.rows_per_task),
         )

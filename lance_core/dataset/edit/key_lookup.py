@@ -55,11 +55,11 @@ def match_keys(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple
 def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addresses, Ints]:
     schema = snapshot.manifest.schema
     plan = plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*on, "_rowaddr"]))
-    keys = _plain_keys(source.select([*on])).append_column(_ROW, arrow_of(np.arange(source.num_rows)))
+    keys = plain_keys(source.select([*on])).append_column(_ROW, arrow_of(np.arange(source.num_rows)))
     found, rows = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for target in _shares(scan_tables(snapshot, plan), max(_JOINED_ROWS, 4 * source.num_rows)):
         try:
-            joined = _plain_keys(target).join(keys, keys=[*on], join_type="inner")
+            joined = plain_keys(target).join(keys, keys=[*on], join_type="inner")
         except pa.ArrowException as error:
             raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
         found.append(numpy_of(joined.column("_rowaddr")).astype(np.uint64))
@@ -69,7 +69,7 @@ def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addr
     return addresses[order], matched[order]
 
 
-def _plain_keys(table: pa.Table) -> pa.Table:
+def plain_keys(table: pa.Table) -> pa.Table:
     """The table with the values of dictionaries: their numbers mean other values in each chunk."""
     kinds = [item.type.value_type if pa.types.is_dictionary(item.type) else item.type for item in table.schema]
     if kinds == table.schema.types:

@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from lance_core.arrow.buffers import fields_schema
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
@@ -34,11 +35,14 @@ class Spool:
     version: str
     fragments: tuple[bytes, ...]
 
-    def read(self, store: Store, *, only: int | None = None) -> pa.Table:
-        """All rows, or those of one fragment."""
+    def read(self, store: Store, *, only: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, or those of one fragment; `columns` in this order, None for all."""
         chosen = self.fragments if only is None else self.fragments[only : only + 1]
         fragments = tuple(replace(decode_fragment(data), id=number) for number, data in enumerate(chosen))
         manifest = Manifest(self.schema, fragments, 0, data_storage_version=self.version)
         snapshot = Snapshot(store, manifest, self.storage_options)
-        plan = plan_scan(self.schema, fragments, plan_projection(self.schema, None))
-        return pa.Table.from_batches(scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS), schema=snapshot.arrow_schema)
+        plan = plan_scan(self.schema, fragments, plan_projection(self.schema, None if columns is None else [*columns]))
+        schema = snapshot.arrow_schema
+        if columns is not None:
+            schema = fields_schema([schema.field(name) for name in columns], schema.metadata)
+        return pa.Table.from_batches(scan(snapshot, plan, batch_size=LARGE_BATCH_ROWS), schema=schema)

@@ -24,7 +24,10 @@ class MergeSpec(WriteSpec):
     - `when_matched_condition`: SQL over `source.x` and `target.x`; only pairs for which it is true are updated;
     - `when_not_matched`: rows of the source alone, "insert" or "keep" out;
     - `when_not_matched_by_source`: rows of the table alone, "keep" or "delete", those that
-      `when_not_matched_by_source_condition` selects.
+      `when_not_matched_by_source_condition` selects;
+    - `when_duplicate`: a key that two rows of the source have. "fail": refused where the rows would be inserted, or would
+      update one row. "last": only the row counts that is read last (in the order of files and their rows; Spark keeps no
+      order between files, only within a query with ORDER BY).
 
     The source may lack columns: they keep their values, or are null in inserted rows. A task holds the source in memory, of
     the table its keys and the rows that change. `create`: as for an append.
@@ -38,6 +41,7 @@ class MergeSpec(WriteSpec):
     when_not_matched: Literal["insert", "keep"] = "insert"
     when_not_matched_by_source: Literal["keep", "delete"] = "keep"
     when_not_matched_by_source_condition: str | None = None
+    when_duplicate: Literal["fail", "last"] = "fail"
     create: bool = True
     rows_per_task: int = ROWS_PER_TASK
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
 from lance_core.arrow_numpy import arrow_of, no_rows
@@ -36,6 +37,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult, Work
 from lance_core.jobs.runtime.spool import Spool
@@ -44,7 +46,8 @@ from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.staging.assumptions import assumes_keys
 from lance_core.jobs.staging.edit_fragments import count_taken, existing, group_fragments, part_of
 from lance_core.jobs.staging.new_columns import BroughtColumns, plan_columns
-from lance_core.jobs.staging.new_table import plan_new_contents
+from lance_core.jobs.staging.new_table import Replaces, plan_new_contents, storage_version
+from lance_core.jobs.staging.repeated_keys import refuse_repeated, superseded_rows
 from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
 from lance_core.table.operations.update import Update
 from lance_core.wire.fragments import decode_fragment, encode_fragment
@@ -74,12 +77,13 @@ class MatchWork:
     groups: tuple[tuple[int, ...], ...]
     merge: verb.MergePlan
     schema: Schema | None = None
+    superseded: bytes = field(default=b"", repr=False)
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Per group the transaction of its changes, and the numbers of the source's rows that matched (int64)."""
         store = resolve_store(self.spool.uri, self.spool.storage_options)
         numbers = _numbers(batches)
-        source = self.spool.read(store) if numbers else None
+        source, kept = self._source(store) if numbers else (None, np.empty(0, np.int64))
         told: list[bytes] = []
         rows = size = 0
         for number in numbers:
@@ -90,13 +94,19 @@ class MatchWork:
             edit, matched = verb.stage_merge_part(part, cast("pa.Table", source), self.merge, attempt=self.attempt)
             new: Sequence[Fragment] = edit.transaction.operation.new_fragments  # type: ignore[attr-defined]
             rows, size = rows + sum(item.physical_rows for item in new), size + sum(map(size_of, new))
-            told += [encode_transaction(edit.transaction), matched.astype("<i8").tobytes()]
+            told += [encode_transaction(edit.transaction), kept[matched].astype("<i8").tobytes()]
         return TaskResult(SECOND_PASS + partition, task_attempt, rows, rows, size, tuple(told))
+
+    def _source(self, store: Store) -> tuple[pa.Table, Ints]:
+        """The rows that count, and their numbers."""
+        source = self.spool.read(store)
+        kept = np.setdiff1d(np.arange(source.num_rows), np.frombuffer(self.superseded, "<i8"))
+        return source if len(kept) == source.num_rows else source.take(cast("Any", arrow_of(kept))), kept
 
 
 @dataclass(frozen=True)
 class InsertWork:
-    """Writes the rows of each fragment that was put aside and matched nowhere. Pickles."""
+    """Writes the rows of each fragment that was put aside, without those that `matched` or do not count. Pickles."""
 
     spool: Spool
     attempt: str
@@ -174,9 +184,60 @@ def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
         contents = spec if spec.when_not_matched == "insert" else None
         if contents is None:
             raise NotFoundError(f"there is no Lance table at {spec.uri}, and this merge inserts nothing", uri=spec.uri)
-        assumed = assumes_keys(spec.on, all_rows=False)
-        return plan_new_contents(spec, table, source, properties={**spec.properties, **assumed, CREATES_PROPERTY: "append"})
+        return _plan_table(spec, table, source, runner)
     return _plan_passes(spec, table, source, runner)
+
+
+def _plan_table(spec: MergeSpec, table: TableState, source: JobSource, runner: Runner) -> Plan:
+    """The table's first version. Rows are written where they stay, unless those that do not count must first be known."""
+    properties = {**spec.properties, **assumes_keys(spec.on, all_rows=False), CREATES_PROPERTY: "append"}
+    plan = plan_new_contents(spec, table, source, properties=properties)
+    schema = cast("Replaces", plan.conclude).schema
+    target = schema_to_arrow(schema)
+    version = storage_version(spec, table)
+
+    def spool_of(results: Sequence[TaskResult]) -> Spool:
+        fragments = tuple(data for result in results if result.partition < SECOND_PASS for data in result.fragments)
+        return Spool(spec.uri, spec.resolved_options(), schema, version.text, fragments)
+
+    def check(attempt: Attempt, results: Sequence[TaskResult]) -> None:
+        refuse_repeated(spool_of(results), table.store, spec.on, matched=np.empty(0, np.int64))
+
+    def insert(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
+        spool = spool_of(results)
+        dropped = superseded_rows(spool, table.store, spec.on).astype("<i8").tobytes()
+        return _insertion(spec, spool, attempt, runner, schema=schema, target=target, dropped=dropped)
+
+    if spec.when_duplicate == "fail":
+        return replace(plan, then=(Pass(check),))
+    kept = plan.conclude
+
+    def conclude(results: Sequence[TaskResult]) -> StagedOperation:
+        return kept([result for result in results if result.partition >= _THIRD_PASS])
+
+    def spool_rows(attempt: Attempt) -> Work:
+        return make_work(spec, attempt, schema=schema, target=target, version=version, external=KEEP)
+
+    return replace(plan, make_work=spool_rows, conclude=conclude, then=(Pass(insert),), spools=True)
+
+
+def _insertion(
+    spec: MergeSpec, spool: Spool, attempt: Attempt, runner: Runner, *, schema: Schema, target: pa.Schema, dropped: bytes
+) -> tuple[JobSource, Work] | None:
+    """The pass that writes the rows put aside but the `dropped` ones."""
+    if not spool.fragments:
+        return None
+    work = InsertWork(
+        spool=spool,
+        attempt=attempt.attempt,
+        schema=schema,
+        target=target,
+        starts=_starts(spool),
+        matched=dropped,
+        max_rows_per_file=spec.max_rows_per_file or MAX_ROWS_PER_FILE,
+        max_bytes_per_file=spec.max_bytes_per_file,
+    )
+    return runner.open_tasks(len(spool.fragments)), work
 
 
 def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: Runner) -> Plan:
@@ -204,26 +265,28 @@ def _plan_passes(spec: MergeSpec, table: TableState, source: JobSource, runner: 
         version = manifest.data_storage_version
         return Spool(spec.uri, spec.resolved_options(), spooled, version, fragments)
 
+    def superseded(results: Sequence[TaskResult]) -> bytes:
+        if spec.when_duplicate == "fail":
+            return b""
+        return superseded_rows(spool_of(results), table.store, spec.on).astype("<i8").tobytes()
+
     def match(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
         schema = manifest.schema if columns_added.growth.columns else None
-        work = MatchWork(spool_of(results), attempt.attempt, attempt.read_version, groups, merge, schema)
-        return (runner.open_tasks(len(groups)), work) if groups else None
+        if not groups:
+            return None
+        spool, ignored = spool_of(results), superseded(results)
+        work = MatchWork(spool, attempt.attempt, attempt.read_version, groups, merge, schema, ignored)
+        return runner.open_tasks(len(groups)), work
 
     def insert(attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
         spool = spool_of(results)
         if spec.when_not_matched != "insert" or not spool.fragments:
             return None
-        work = InsertWork(
-            spool=spool,
-            attempt=attempt.attempt,
-            schema=manifest.schema,
-            target=target,
-            starts=_starts(spool),
-            matched=_matched(results),
-            max_rows_per_file=spec.max_rows_per_file or MAX_ROWS_PER_FILE,
-            max_bytes_per_file=spec.max_bytes_per_file,
-        )
-        return runner.open_tasks(len(spool.fragments)), work
+        matched = _matched(results)
+        if spec.when_duplicate == "fail":
+            refuse_repeated(spool, table.store, spec.on, matched=np.frombuffer(matched, "<i8"))
+        dropped = matched + superseded(results)
+        return _insertion(spec, spool, attempt, runner, schema=manifest.schema, target=target, dropped=dropped)
 
     return Plan(
         table=table,

@@ -40,7 +40,7 @@ def plan_new_contents(spec: WriteSpec, table: TableState, source: JobSource, *, 
     found = source.schema
     if not found.names:
         raise SchemaMismatchError("the source has no columns", uri=spec.uri)
-    version = _storage_version(spec, table)
+    version = storage_version(spec, table)
     schema = schema_from_arrow(found if source.strict_nullability else created_schema(found), version=version)
     target = schema_to_arrow(schema)
     check_schema(found, target, drift="fail", uri=spec.uri)
@@ -55,7 +55,8 @@ def plan_new_contents(spec: WriteSpec, table: TableState, source: JobSource, *, 
     )
 
 
-def _storage_version(spec: WriteSpec, table: TableState) -> FileVersion:
+def storage_version(spec: WriteSpec, table: TableState) -> FileVersion:
+    """The file version that new contents are written in."""
     if spec.data_storage_version:
         return parse_storage_version(spec.data_storage_version)
     return DEFAULT_VERSION if table.manifest is None else table.manifest.file_version

@@ -162,3 +162,54 @@ def test_the_source_may_come_in_many_parts(uri: str) -> None:
     commit(uri, run_job(spec))
     assert ids(uri) == [*range(33)]
     assert lance.dataset(uri).count_rows("day = 4") == 5
+
+
+def of_values(ids: list[int | None], xs: list[float]) -> pa.Table:
+    days = pa.array([7] * len(ids), pa.int32())
+    return pa.table({"id": pa.array(ids, pa.int64()), "day": days, "x": pa.array(xs, pa.float64())})
+
+
+def repeated(uri: str, ids: list[int | None], key: str = "1", **fields) -> MergeSpec:
+    return merge(uri, key, f"{__name__}:of_values", {"ids": ids, "xs": [-1.0 - at for at in range(len(ids))]}, **fields)
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["a table", "its first version"])
+@pytest.mark.parametrize("max_rows_per_file", [None, 2])
+def test_new_keys_that_are_there_twice_are_refused_by_name(uri, tmp_path, is_new: bool, max_rows_per_file) -> None:
+    where = str(tmp_path / "new.lance") if is_new else uri
+    doubled = [100, 101, 100, 102, 101, 103, 103, 103, 104, 105, 104, None, None]
+    with pytest.raises(InputError) as caught:
+        run_job(repeated(where, doubled, max_rows_per_file=max_rows_per_file))
+    assert "id = 100 (2 rows); id = 101 (2 rows); id = 103 (3 rows); and 1 more key" in str(caught.value)
+    assert 'when_duplicate="last"' in str(caught.value)
+    assert not list((tmp_path / "new.lance").rglob("*.lance")) if is_new else leftovers(where) == set()
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["a table", "its first version"])
+@pytest.mark.parametrize("max_rows_per_file", [None, 2])
+def test_the_last_row_of_a_key_counts_where_that_is_chosen(uri, tmp_path, is_new: bool, max_rows_per_file) -> None:
+    where = str(tmp_path / "new.lance") if is_new else uri
+    fields = {"when_duplicate": "last", "max_rows_per_file": max_rows_per_file, "rows_per_task": 10}
+    ids_read = [100, 5, 101, 100, 5, 25, None, 101, 101, None]
+    commit(where, run_job(repeated(where, ids_read, **fields)))
+    found = lance.dataset(where).to_table(filter="x < 0")
+    last = {key: -1.0 - max(at for at, other in enumerate(ids_read) if other == key) for key in (100, 101, 5, 25)}
+    pairs = zip(found["id"].to_pylist(), found["x"].to_pylist(), strict=True)
+    assert sorted(pairs, key=str) == sorted([*last.items(), (None, -7.0), (None, -10.0)], key=str)
+    assert leftovers(where) == set()
+    commit(where, run_job(repeated(where, [100, 101, 102, 102], "2", **fields)))  # the next day
+    assert lance.dataset(where).count_rows("id >= 100") == 3
+
+
+def test_rows_that_are_kept_out_may_have_the_same_key(uri: str) -> None:
+    staged = run_job(repeated(uri, [5, 100, 100], when_not_matched="keep"))
+    commit(uri, staged)
+    assert values(uri, "x < 0") == {5: -1.0}
+
+
+def test_keys_of_several_columns_are_the_same_where_all_are(tmp_path) -> None:
+    uri = str(tmp_path / "new.lance")
+    commit(uri, run_job(repeated(uri, [1, 2, 2], on=("id", "x"))))
+    assert ids(uri) == [1, 2, 2]
+    with pytest.raises(InputError, match=r"id = 3, day = 7 \(2 rows\)"):
+        run_job(repeated(uri, [3, 3], "2", on=("id", "day")))
