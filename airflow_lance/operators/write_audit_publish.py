@@ -25,6 +25,7 @@ from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.operators.branch import LanceBranchOperator
 from airflow_lance.operators.check import LanceCheckOperator
+from airflow_lance.operators.create_table import LanceCreateTableOperator
 from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from lance_core.errors import InputError
 
@@ -40,6 +41,8 @@ class LanceWriteAuditPublish(TaskGroup):
     :param group_id: the group's id.
     :param uri: the table, as for an operator.
     :param checks: gates that the branch must pass, as for `LanceCheckOperator`.
+    :param schema: the table's columns as Spark DDL, such as `"id BIGINT, name STRING"`: where there is no table yet, the
+        first run creates it without rows, so that there is a version to branch from. (templated)
     :param branch: the branch's name; by default the group's and the run's. (templated)
     :param if_moved: as for `LancePublishBranchOperator`.
     :param on_failure: "discard" the branch, or "keep" it, to look at it.
@@ -57,6 +60,7 @@ class LanceWriteAuditPublish(TaskGroup):
         *,
         uri: str | os.PathLike[str],
         checks: Sequence[Mapping[str, Any]] = (),
+        schema: str | None = None,
         branch: str | None = None,
         if_moved: Literal["fail", "publish"] = "fail",
         on_failure: Literal["discard", "keep"] = "discard",
@@ -74,6 +78,7 @@ class LanceWriteAuditPublish(TaskGroup):
         self.branch = branch or f"{group_id}/{_RUN}"
         self.branch_uri = f"{self.uri.rstrip('/')}/tree/{self.branch}"
         self.checks = list(checks)
+        self.schema = schema
         self.on_failure = on_failure
         self._shared: dict[str, Any] = {"lance_conn_id": lance_conn_id, "storage_options": storage_options}
         self._publish_args = {
@@ -104,6 +109,9 @@ class LanceWriteAuditPublish(TaskGroup):
         branch: dict[str, Any] = {"uri": self.uri, "branch": self.branch, **self._shared}
         # A run that is cleared begins its branch again: what the writes had left there is part of what was cleared.
         begin = LanceBranchOperator(task_id="begin", action="renew", on_clear="again", **branch)
+        if self.schema is not None:
+            create = LanceCreateTableOperator(task_id="create", uri=self.uri, schema=self.schema, **self._shared)
+            create.set_downstream(begin)
         version: Any = None
         if self.checks:
             audit = LanceCheckOperator(

@@ -58,6 +58,21 @@ def test_the_branch_becomes_one_version(tmp_path: Path, run_dag: RunDag) -> None
     assert list(lance.dataset(uri).branches.list()) == ["after"]
 
 
+def test_the_first_run_makes_the_table(tmp_path: Path, run_dag: RunDag) -> None:
+    """A day that fails its checks leaves a table without rows, which the next day fills."""
+    uri, source = tmp_path / "t.lance", tmp_path / "new.parquet"
+    checks = [{"name": "each id once", "unique": ["id"]}]
+    for number, ids_read in enumerate(([100, 100], [100, 101], [102])):
+        pq.write_table(pa.table({"id": ids_read}), source)
+        with (
+            DAG(f"wap_first_{number}", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=timezone.utc)) as dag,
+            LanceWriteAuditPublish("day", uri=uri, checks=checks, schema="id BIGINT", execution="local") as group,
+        ):
+            LanceAppendOperator(task_id="load", uri=group.branch_uri, source=str(source), execution="local")
+        assert run_dag(dag).state == ("success" if number else "failed")
+        assert lance.dataset(uri).to_table()["id"].to_pylist() == [[], [100, 101], [100, 101, 102]][number]
+
+
 @pytest.mark.parametrize("checks", [[], [{"name": "each id once", "unique": ["id"]}]], ids=["unchecked", "checked"])
 def test_a_skipped_task_keeps_back_nothing_of_the_others(tmp_path: Path, run_dag: RunDag, checks: list[Any]) -> None:
     uri = make_table(tmp_path / "t.lance", 0)
