@@ -15,7 +15,6 @@ the commit's correctness never depends on the pool, only its speed does.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import sys
@@ -88,6 +87,8 @@ def check_pools(*, create: bool = False) -> tuple[list[str], int]:
 
 def main() -> int:
     """Create or check a table's commit pool, or look at those of all DAGs; 1 when one is missing."""
+    import argparse  # DAG files import this module, and none of them parses a command line
+
     parser = argparse.ArgumentParser(prog="python -m airflow_lance.pools", description="The one-slot pool of a table.")
     parser.add_argument("uri", nargs="?", help="the table's uri: its pool is created, or checked")
     parser.add_argument("--pool", help="the pool's name; by default the conventional one")
