@@ -15,7 +15,9 @@ from __future__ import annotations
 import getpass
 import hashlib
 import json
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,10 +47,13 @@ def returned_source(*, name: str, function: Callable[..., Any], arguments: objec
 
 
 def read_returned(*, name: str, function: str, arguments: str) -> Any:
-    """The rows that `private_folder` holds, as a dataset. InputError when the task that had them is over."""
+    """The rows that `private_folder` holds, as a dataset. InputError when the task that had them is over, and for rows that
+    another user of the machine may have put there."""
     import pyarrow.dataset as ds
 
-    path = _folder(name) / ROWS
+    folder = _folder(name)
+    _require_private(folder)
+    path = folder / ROWS
     if not path.exists():
         raise InputError(
             f"the rows that {function} returned were only kept on the worker while its task ran",
@@ -62,11 +67,34 @@ def private_folder(name: str) -> Iterator[Path]:
     """A folder of this user whose path follows from a name; it is empty at first, and removed afterwards."""
     folder = _folder(_digest(name))
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        raise _not_ours(folder) from None
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _require_private(folder: Path) -> None:
+    """InputError unless a folder is absent, or one that nobody but this user can have filled.
+
+    Its path follows from names that others know, and the folder for temporary files is everybody's.
+    """
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise _not_ours(folder)
+
+
+def _not_ours(folder: Path) -> InputError:
+    return InputError(
+        f"{str(folder)!r} is not a folder that only this user can write to, so its rows may be another user's",
+        cure="Remove it, or set TMPDIR to a folder of this user alone.",
+    )
 
 
 def _folder(digest: str) -> Path:
