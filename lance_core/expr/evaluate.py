@@ -28,7 +28,7 @@ from lance_core.expr.ast import Expr
 from lance_core.expr.casts import cast_as, cast_to, type_name
 from lance_core.expr.coerce import Value, instant_of, plain, repeat
 from lance_core.expr.common_type import as_common
-from lance_core.expr.compare import compare, distinct, is_in
+from lance_core.expr.compare import compare, distinct, is_in, is_in_literals
 from lance_core.expr.functions import call, require_text
 from lance_core.expr.patterns import match_like
 from lance_core.expr.system import SYSTEM_COLUMNS
@@ -177,7 +177,10 @@ def _distinct(expr: ast.Distinct, batch: pa.RecordBatch) -> Value:
 
 
 def _in(expr: ast.In, batch: pa.RecordBatch) -> Value:
-    return is_in(_value(expr.item, batch), [_value(item, batch) for item in expr.values])
+    item = _value(expr.item, batch)
+    literals = [value.value for value in expr.values if isinstance(value, ast.Literal)]
+    found = is_in_literals(item, literals) if len(literals) == len(expr.values) else None
+    return is_in(item, [_value(value, batch) for value in expr.values]) if found is None else found
 
 
 def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:

@@ -196,8 +196,11 @@ def _position(items: Items, wanted: Any, first: int = 1) -> int | None:
 def _as_text(items: Items, by: str | None, null: str | None = None) -> str | None:
     if by is None:
         return None
-    texts = [null if item is None else _text(item) for item in items]
-    return by.join(text for text in texts if text is not None)
+    texts = [text for item in items if (text := null if item is None else _text(item)) is not None]
+    size = sum(map(len, texts)) + len(by) * max(len(texts) - 1, 0)
+    if size > MAX_TEXT:
+        raise FilterError(f"array_to_string returns a string of {size:,} characters, the limit is {MAX_TEXT:,}")
+    return by.join(texts)
 
 
 def _text(item: Any) -> str:
