@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lance_core.cli.output import Output
+from lance_core.cli.output import Output, say
 from lance_core.cli.table import Table, table_command
 
 
@@ -29,12 +29,12 @@ def doctor(table: Table, output: Output, deep: bool) -> None:
     elif not found:
         output.message(f"{table.uri} is healthy" + ("" if deep else ": all files are there; --deep also reads them"))
     for item in () if output.as_json else found:
-        click.echo(f"{item.severity}: {item.title} ({item.size:g} {item.unit}) [{item.code}]")
-        click.echo(f"    {item.cost}")
+        say(f"{item.severity}: {item.title} ({item.size:g} {item.unit}) [{item.code}]")
+        say(f"    {item.cost}")
         for pair in item.details.get("between", ()):
             mine, other = (_party(pair[name], pair[key]) for name, key in _PARTIES)
-            click.echo(f"    {pair['count']} x {mine} met {other}")
-        click.echo(f"    {item.cure}")
+            say(f"    {pair['count']} x {mine} met {other}")
+        say(f"    {item.cure}")
     if any(item.severity == "error" for item in found):
         raise click.exceptions.Exit(1)
 

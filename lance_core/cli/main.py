@@ -11,6 +11,7 @@ Exit codes: 0 done, 1 the table or the store said no, 2 wrong usage, 3 a wait ra
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
@@ -29,6 +30,7 @@ from lance_core.cli import (
     staging,
     watching,
 )
+from lance_core.cli.output import say
 from lance_core.errors import LanceError
 
 
@@ -50,17 +52,19 @@ def main() -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip("\n"), err=True)
         sys.exit(error.exit_code)
     except click.Abort:
-        click.echo("aborted", err=True)
+        say("aborted", err=True)
         sys.exit(130)
     except BrokenPipeError:
         # `lance head … | head -1`: the reader has seen enough.
         sys.stderr.close()
         sys.exit(0)
     except LanceError as error:
-        click.echo(f"{type(error).__name__}: {error}", err=True)
+        say(f"{type(error).__name__}: {error}", err=True)
         sys.exit(1)
 
 

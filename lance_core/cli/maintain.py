@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lance_core.cli.output import Output, size_text
+from lance_core.cli.output import Output, say, size_text
 from lance_core.cli.table import storage_option
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def _show(output: Output, plan: MaintenancePlan, done: Sequence[Evidence]) -> No
     outcome = {(row.uri, row.action): row for row in done}
     output.rows([_line(step, outcome.get((step.uri, step.action))) for step in plan.steps], empty="nothing is due")
     cost = plan.cost
-    click.echo(f"cost: {size_text(cost.num_bytes)}, {cost.seconds:.0f} s, {cost.gb_hours:.3f} GB-hours")
+    say(f"cost: {size_text(cost.num_bytes)}, {cost.seconds:.0f} s, {cost.gb_hours:.3f} GB-hours")
     for item in plan.skipped:
-        click.echo(f"not done: {item.action} of {item.uri}: {item.reason}")
+        say(f"not done: {item.action} of {item.uri}: {item.reason}")
     for item in plan.alarms:
-        click.echo(f"ALARM: {item.uri}: {item.reason}", err=True)
+        say(f"ALARM: {item.uri}: {item.reason}", err=True)
 
 
 def _line(step: Any, row: Evidence | None) -> Mapping[str, Any]:

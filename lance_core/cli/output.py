@@ -4,6 +4,8 @@
 
     text   version  rows            json   [{"version": 1, "rows": 10}]
            1        10
+
+Nothing that a table, a store or a catalog says reaches the terminal as a command to it: see `printable`.
 """
 
 from __future__ import annotations
@@ -12,12 +14,31 @@ import contextlib
 import datetime as dt
 import decimal
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import click
+
+_COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal carries out instead of showing it: control characters of both sets (ESC, CSI, a carriage return), what
+turns the direction of a line, and surrogates, which cannot be written at all. Tabs and ends of lines are left."""
+
+
+def printable(text: str) -> str:
+    """A text whose control characters are written out.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return _COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text for people: every command prints through here."""
+    click.echo(printable(text), err=err)
 
 
 class Output:
@@ -33,7 +54,7 @@ class Output:
             return
         width = max((len(name) for name in values), default=0)
         for name, value in values.items():
-            click.echo(f"{name.ljust(width)}  {_text(value)}")
+            say(f"{name.ljust(width)}  {_text(value)}")
 
     def rows(self, rows: Iterable[Mapping[str, Any]], *, empty: str = "nothing") -> None:
         """Many things with the same names; `empty` is said when there are none."""
@@ -41,17 +62,17 @@ class Output:
         if self.as_json:
             self._json(found)
         elif not found:
-            click.echo(empty)
+            say(empty)
         else:
             for line in _table(found):
-                click.echo(line)
+                say(line)
 
     def message(self, text: str, **values: Any) -> None:
         """A sentence for people, the values for programs."""
         if self.as_json:
             self._json(values)
         else:
-            click.echo(text)
+            say(text)
 
     @contextlib.contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
@@ -67,12 +88,13 @@ class Output:
             yield show
 
     def _json(self, value: Any) -> None:
-        click.echo(json.dumps(value, default=_plain, indent=2, ensure_ascii=False))
+        text = json.dumps(value, default=_plain, indent=2, ensure_ascii=False)
+        click.echo(_COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    names = [*rows[0]]
-    cells = [[_text(row.get(name)) for name in names] for row in rows]
+    cells = [[_text(row.get(name)) for name in rows[0]] for row in rows]
+    names = [_line(name) for name in rows[0]]
     widths = [max(len(name), *(len(row[at]) for row in cells)) for at, name in enumerate(names)]
     lines = ["  ".join(name.ljust(width) for name, width in zip(names, widths, strict=True)).rstrip()]
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
@@ -91,8 +113,12 @@ def _text(value: Any) -> str:
         value = value.hex()
     if isinstance(value, Mapping):
         value = ", ".join(f"{name}={_text(item)}" for name, item in value.items()) or "-"
-    text = str(value).replace("\n", "\\n")
+    text = _line(str(value))
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
+
+
+def _line(text: str) -> str:
+    return printable(text).replace("\n", "\\n")
 
 
 def _plain(value: Any) -> Any:

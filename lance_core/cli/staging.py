@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lance_core.cli.output import Output, size_text
+from lance_core.cli.output import Output, say, size_text
 from lance_core.cli.table import Table, table_command, who
 from lance_core.errors import NotFoundError
 
@@ -137,9 +137,9 @@ def gc(table: Table, output: Output, dry_run: bool) -> None:
         output.record(report.to_dict())
         return
     verb = "would remove" if dry_run else "removed"
-    click.echo(f"{verb} {len(report.files)} files, {size_text(report.bytes)}, of {len(report.attempts)} attempts")
+    say(f"{verb} {len(report.files)} files, {size_text(report.bytes)}, of {len(report.attempts)} attempts")
     for path in report.files:
-        click.echo(f"  {path}")
+        say(f"  {path}")
 
 
 @table_command("repair", versioned=False)

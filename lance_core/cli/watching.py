@@ -7,7 +7,7 @@ import time
 
 import click
 
-from lance_core.cli.output import Output
+from lance_core.cli.output import Output, say
 from lance_core.cli.table import Table, table_command
 from lance_core.conditions import (
     Condition,
@@ -42,7 +42,7 @@ def wait(table: Table, output: Output, timeout: float | None, interval: float, *
             output.message(f"version {facts.version}, {facts.num_rows} rows", **facts.to_dict())
             return
         if deadline is not None and time.monotonic() >= deadline:
-            click.echo("; ".join(condition.explain(facts) for condition in pending), err=True)
+            say("; ".join(condition.explain(facts) for condition in pending), err=True)
             sys.exit(TIMED_OUT)
         left = interval if deadline is None else min(interval, max(deadline - time.monotonic(), 0.0))
         time.sleep(left)
