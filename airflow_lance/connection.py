@@ -122,6 +122,13 @@ def is_full_uri(text: str) -> bool:
 
 def parse_connection(connection: ConnectionLike) -> LanceConnection:
     """A connection in any form. InputError when a field has the wrong shape."""
+    kind = str(getattr(connection, "conn_type", None) or "")
+    if kind.startswith("spark"):
+        raise InputError(
+            f"connection {connection.conn_id!r} is of type {kind}, expected lance",
+            cure=f"Pass it as spark_conn_id={connection.conn_id!r}; lance_conn_id is one of type lance, with the tables' "
+            "base uri.",
+        )
     extra = connection.extra_dejson
     base_uri = _text(extra, "base_uri", connection) or _host_uri(connection)
     if base_uri and not is_full_uri(base_uri):

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
+
+_MOST_DAYS = 999_999_999
+"""What Python's `timedelta` can hold."""
 
 
 class LanceCleanupOperator(LanceVerbOperator):
@@ -46,8 +50,15 @@ class LanceCleanupOperator(LanceVerbOperator):
         from lance_core.jobs.specs.maintenance import CleanupSpec
         from lance_core.jobs.specs.spec import read_spec
 
+        days = self.older_than_days
+        is_number = isinstance(days, (int, float)) and not isinstance(days, bool)
+        if days is not None and not (is_number and 0 <= days <= _MOST_DAYS):
+            raise InputError(
+                f"cleanup: older_than_days must be a number of days, 0 or more, got {days!r}",
+                cure="Pass older_than_days=7 to remove versions that are a week old.",
+            )
         fields = given(
-            older_than_seconds=None if self.older_than_days is None else self.older_than_days * 86_400,
+            older_than_seconds=None if days is None else days * 86_400,
             retain_versions=whole(self.retain_versions),
         )
         flags = {

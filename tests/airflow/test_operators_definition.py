@@ -122,7 +122,7 @@ def test_checks_hold_for_a_version_that_is_there(uri: str) -> None:
             checks.accepted_values("day", 0, 1)]  # fmt: skip
     result = execute(LanceCheckOperator(task_id="c", uri=uri, checks=good))
     assert (result["version"], result["num_rows"], len(result["gates"])) == (2, 20, 5)
-    with pytest.raises(AirflowFailException, match=r"GateFailedError.*at version 1.*'row count': 10 rows"):
+    with pytest.raises(AirflowFailException, match=r"GateFailedError.*at version 1.*'row count': the table has 10 rows"):
         execute(LanceCheckOperator(task_id="c", uri=uri, checks=good, version=1))
 
 

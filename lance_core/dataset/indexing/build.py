@@ -10,6 +10,7 @@ A segment's files are in `_indices/{uuid}/`; nobody sees them before the commit.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import time
 import uuid as uuids
@@ -30,6 +31,8 @@ from lance_core.format.schema import Schema, column_of
 from lance_core.index.base import IndexFolder, IndexKind
 from lance_core.index.over_json import may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details, kind_by_name
+from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
+from lance_core.index.vector.parameters import unknown_parameter
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 from lance_core.wire.index import encode_details
@@ -53,15 +56,23 @@ def parse_index_request(
     """Check the user's arguments. Raises InputError: no such column, kind, option, or a type the kind cannot index."""
     kind = kind_by_name(index_type) if isinstance(index_type, str) else None
     if kind is None:
-        known = ", ".join(kind.name for kind in KINDS)
-        raise UnknownIndexKindError(f"index type {index_type!r} is not implemented; expected one of {known}")
+        raise _unknown_kind(index_type)
     value_type = value_type_of(schema, schema.find(column))
     if not kind.accepts(value_type):
         raise WrongTypeError(f"column {column!r} has type {value_type}, which {kind.name} indices do not support")
     for key in parameters:
         if key not in kind.parameters:
-            raise TypeError(f"create_scalar_index() got an unexpected keyword argument {key!r}")
+            raise TypeError(unknown_parameter(kind.name, key, kind.parameters))
     return IndexRequest(column, kind, name or f"{column}_idx", dict(parameters), bool(name))
+
+
+def _unknown_kind(index_type: object) -> UnknownIndexKindError:
+    kinds = [*(kind.name for kind in KINDS), *VECTOR_KINDS]
+    near = difflib.get_close_matches(str(index_type).upper(), kinds, n=2)
+    guess = f"Did you mean {' or '.join(near)}? " if near else ""
+    return UnknownIndexKindError(
+        f"index type {index_type!r} is not implemented", cure=f"{guess}The kinds are {', '.join(kinds)}."
+    )
 
 
 def with_free_name(snapshot: Snapshot, request: IndexRequest) -> IndexRequest:

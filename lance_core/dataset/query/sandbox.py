@@ -13,8 +13,13 @@ where a query may read and write files: it is the query's own, empty at first, a
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Collection
 from typing import Any
 
+from lance_core.errors import InputError
+
+_UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist")
 _MEMORY_SHARE = 0.5
 _AT_LEAST = 256 << 20
 
@@ -25,6 +30,21 @@ def connect(duckdb: Any, *, spill: str = "") -> Any:
     for setting in ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true"):
         connection.execute(f"SET {setting}")
     return connection
+
+
+def refusal(error: Exception, tables: Collection[str], *, what: str) -> InputError:
+    """What the engine refused, as an InputError; for a table that is not there it names the ones that are."""
+    found = _UNKNOWN_TABLE.search(str(error))
+    if found is None or not tables:
+        return InputError(f"{what} failed: {error}")
+    import difflib  # few queries have a name wrong
+
+    name = found[1].strip('"')
+    near = difflib.get_close_matches(name.lower(), [*tables], n=2, cutoff=0.5)
+    guess = f"Did you mean {' or '.join(near)}? " if near else ""
+    return InputError(
+        f"{what} failed: there is no table {name!r} in it", cure=f"{guess}The query may read: {', '.join(tables)}."
+    )
 
 
 def _memory_limit() -> int:

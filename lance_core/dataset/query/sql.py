@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.dataset.query.sandbox import connect
+from lance_core.dataset.query.sandbox import connect, refusal
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan.request import ScanRequest
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -83,7 +83,7 @@ class SqlQuery:
             connection.register(builder.name, _view(builder))
             result = connection.sql(builder.text)
         except duckdb.Error as error:
-            raise InputError(f"the query failed: {error}") from error
+            raise refusal(error, [builder.name], what="the query") from error
         if result is None:
             raise InputError(
                 "the query is not a SELECT and returns no rows", cure="Write tables by the methods of LanceDataset."

@@ -19,7 +19,7 @@ from typing import Any
 from lance_core.commit.log.manifests import latest_version, open_version
 from lance_core.commit.records import decode_record, each
 from lance_core.dataset.refs.branches import MAIN, place_of
-from lance_core.errors import CorruptFileError, InputError, NotFoundError
+from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
 
 TAGS = "_refs/tags"
@@ -108,7 +108,15 @@ def create_tag(
     tag = TagRef(
         name, version, branch=branch, created_at=now, updated_at=now, manifest_size=size, metadata=dict(metadata or {})
     )
-    store.put_if_absent(tag_path(name), encode_tag(tag))
+    try:
+        store.put_if_absent(tag_path(name), encode_tag(tag))
+    except AlreadyExistsError as error:
+        raise AlreadyExistsError(
+            f"{store.uri}: there is already a tag {name!r}",
+            uri=store.uri,
+            version=version,
+            cure=f"Choose another name, or move it: `lance tags update {store.uri} {name} {version}`.",
+        ) from error
     return tag
 
 

@@ -9,7 +9,8 @@ The kind's name says two things: how vectors are stored (flat, pq, sq, rq), and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,6 +37,7 @@ BITS: Mapping[Storage, tuple[int, tuple[int, ...]]] = {
     "rq": (5, (1, 2, 3, 4, 5, 6, 7, 8, 9)),
 }
 MAX_PARTITIONS = 1 << 20
+_OF_EVERY_KIND = frozenset({"metric", "num_partitions", "target_partition_size"})
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,11 @@ def parse_parameters(
     """Check the user's arguments. Raises InputError; TypeError for an unknown parameter."""
     name = kind.upper() if isinstance(kind, str) else ""
     if name not in KINDS:
-        raise InputError(f"index type {kind!r} is not implemented; expected one of {', '.join(KINDS)}")
+        near = difflib.get_close_matches(name, [*KINDS], n=2)
+        guess = f"Did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(
+            f"index type {kind!r} is not implemented for vectors", cure=f"{guess}The kinds are {', '.join(KINDS)}."
+        )
     storage, has_graph = KINDS[name]
     _check_numbers(name, has_graph, given)
     size = target_partition_size or (GRAPH_PARTITION_SIZE if has_graph else TARGET_PARTITION_SIZE[name])
@@ -119,8 +125,20 @@ def _check_numbers(kind: str, has_graph: bool, given: Mapping[str, Any]) -> None
     known = {"sample_rate", "max_iters", "seed"} | ({"m", "ef_construction", "max_level"} if has_graph else set())
     for name, value in given.items():
         if name not in known:
-            raise TypeError(f"create_index() got an unexpected keyword argument {name!r} for {kind}")
+            raise TypeError(unknown_parameter(kind, name, known | _OF_EVERY_KIND | _of_storage(kind)))
         _positive(name, value)
+
+
+def _of_storage(kind: str) -> frozenset[str]:
+    return frozenset({"num_sub_vectors", "num_bits"} if KINDS[kind][0] == "pq" else ())
+
+
+def unknown_parameter(kind: str, name: str, known: Collection[str]) -> str:
+    """The text of the error for a parameter that a kind of index does not take: which it takes, and which may be meant."""
+    near = difflib.get_close_matches(name, [*known], n=2)
+    guess = f"Did you mean {' or '.join(near)}? " if near else ""
+    takes = f"takes {', '.join(sorted(known))}" if known else "takes no parameters"
+    return f"unexpected keyword argument {name!r} for an index of kind {kind}. {guess}{kind} {takes}."
 
 
 def _positive(name: str, value: object) -> int:

@@ -5,6 +5,7 @@ Each looks first whether its work is there already, so a retry after a kill find
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -71,9 +72,15 @@ class DropIndexJob:
     def run(self, spec: DropIndexSpec, runner: Runner | None = None) -> Report:
         """Report {"version", "dropped"}."""
         table = _open(spec)
-        there = any(index["name"] == spec.name for index in table.list_indices())
+        names = sorted({str(index["name"]) for index in table.list_indices()})
+        there = spec.name in names
         if there:
             table.drop_index(spec.name)
+        else:
+            near = difflib.get_close_matches(spec.name, names, n=2)
+            guess = f"; did you mean {' or '.join(near)}?" if near else ""
+            known = f"Its indices: {', '.join(names)}" if names else "It has no index"
+            log.warning("%s has no index %r, so none was dropped%s %s.", spec.uri, spec.name, guess or ".", known)
         return _report(self.kind, spec, table, dropped=[spec.name] if there else [])
 
 

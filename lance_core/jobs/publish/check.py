@@ -21,7 +21,7 @@ class CheckJob:
         snapshot = open_snapshot(spec.uri, version=spec.version, storage_options=spec.resolved_options())
         names = require_gates(
             spec.gates,
-            StagedRows((), (snapshot,)),
+            StagedRows((), (snapshot,), is_table=True),
             where=f"{spec.uri} at version {snapshot.version}",
             cure="Correct the rows, restore an earlier version, or change the gate.",
         )

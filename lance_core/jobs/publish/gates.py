@@ -47,6 +47,8 @@ class StagedRows:
 
     refs: tuple[StagedTransaction, ...]
     parts: tuple[Snapshot, ...]
+    is_table: bool = False
+    """They are all rows of a version that exists, not rows that are about to be added."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -131,10 +133,11 @@ def staged_rows(
 
 def _row_bounds(gate: GateSpec, staged: StagedRows) -> str | None:
     rows, deleted = staged.num_rows, sum(ref.num_deleted_rows for ref in staged.refs)
+    counted = f"the table has {rows:,} rows" if staged.is_table else f"{rows:,} rows are added"
     if gate.min_rows is not None and rows < gate.min_rows:
-        return f"{rows:,} rows are added, expected at least {gate.min_rows:,}"
+        return f"{counted}, expected at least {gate.min_rows:,}"
     if gate.max_rows is not None and rows > gate.max_rows:
-        return f"{rows:,} rows are added, expected at most {gate.max_rows:,}"
+        return f"{counted}, expected at most {gate.max_rows:,}"
     if gate.max_deleted_rows is not None and deleted > gate.max_deleted_rows:
         return f"{deleted:,} rows are deleted, expected at most {gate.max_deleted_rows:,}"
     return None

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.dataset.query.sandbox import connect
+from lance_core.dataset.query.sandbox import connect, refusal
 from lance_core.dataset.query.table_view import TableView
 from lance_core.errors import InputError, LanceError
 from lance_core.scratch import scratch_folder
@@ -82,4 +82,4 @@ def _rows(found: pa.RecordBatchReader, stack: ExitStack, views: Views, what: str
 def _failure(error: Exception, views: Views, what: str) -> LanceError:
     """What ended the query: the error of a table, else what the engine refused."""
     failures = (view.failure for view in views.values() if isinstance(view, TableView))
-    return next((failure for failure in failures if failure is not None), None) or InputError(f"{what} failed: {error}")
+    return next((failure for failure in failures if failure is not None), None) or refusal(error, views, what=what)
