@@ -7,6 +7,7 @@
     │   ├── CorruptFileError           damaged or truncated
     │   ├── UnsupportedVersionError    a file or table version this library does not know
     │   ├── UnsupportedFeatureError    an unknown feature flag, an unknown table feature
+    │   ├── UnsupportedRecordError     a record of staged or committed work that a newer release has written
     │   └── UnsupportedEncodingError   an encoding this library does not read
     ├── NotFoundError                  also FileNotFoundError and ValueError
     ├── CommitError
@@ -86,6 +87,11 @@ class UnsupportedVersionError(FormatError):
 
 class UnsupportedFeatureError(FormatError):
     """A feature flag or table feature this library does not implement, so it must not touch the table."""
+
+
+class UnsupportedRecordError(FormatError):
+    """A record of staged or committed work in a format, or with a decision, that this library does not know: a newer release
+    has written it. Nothing is concluded from it, and nothing that it may speak of is committed or removed."""
 
 
 class UnsupportedEncodingError(FormatError):

@@ -14,8 +14,11 @@ from lance_core.errors import (
     StoreError,
     UnsupportedEncodingError,
     UnsupportedFeatureError,
+    UnsupportedRecordError,
     UnsupportedVersionError,
 )
+
+_UNSUPPORTED = (UnsupportedVersionError, UnsupportedFeatureError, UnsupportedRecordError, UnsupportedEncodingError)
 
 STATUS: Mapping[str, int] = MappingProxyType(
     {
@@ -65,7 +68,7 @@ def page_error(error: BaseException) -> PageError:
         return PageError("invalid", str(error))
     if isinstance(error, StoreError):
         return PageError("unreachable", str(error), cure="Check the connection and the store.")
-    if isinstance(error, UnsupportedVersionError | UnsupportedFeatureError | UnsupportedEncodingError):
+    if isinstance(error, _UNSUPPORTED):
         return PageError("unsupported", str(error))
     if isinstance(error, FormatError):
         return PageError("damaged", str(error), cure="Run the doctor with `deep`, or restore an older version.")

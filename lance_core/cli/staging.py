@@ -9,7 +9,7 @@ import click
 
 from lance_core.cli.output import Output, say, size_text
 from lance_core.cli.table import Table, table_command, who
-from lance_core.errors import NotFoundError
+from lance_core.errors import NotFoundError, UnsupportedRecordError
 
 if TYPE_CHECKING:
     from lance_core.commit.model import StagedEntry
@@ -33,9 +33,16 @@ def list_(table: Table, output: Output) -> None:
     from lance_core.commit.registry.attempts import list_staged
 
     store = table.store()
-    lines = [_line(entry) for entry in list_staged(store)]
-    lines += [_claim_line(claim, identity) for claim in commits_at_work(store) for identity in claim.identities]
-    output.rows(lines, empty="nothing is staged")
+    unsupported: list[UnsupportedRecordError] = []
+    lines = [_line(entry) for entry in list_staged(store, unsupported=unsupported)]
+    try:
+        lines += [_claim_line(claim, identity) for claim in commits_at_work(store) for identity in claim.identities]
+    except UnsupportedRecordError as error:
+        unsupported.append(error)
+    if lines or not unsupported:
+        output.rows(lines, empty="nothing is staged")
+    if unsupported:
+        raise unsupported[0]
 
 
 def _claim_line(claim: Claim, identity: str) -> dict[str, Any]:
@@ -75,7 +82,7 @@ def _line(entry: StagedEntry) -> dict[str, Any]:
 def _entries(store: Store, identity: str, attempt: str | None) -> list[StagedEntry]:
     from lance_core.commit.registry.attempts import list_staged
 
-    found = [entry for entry in list_staged(store) if entry.identity == identity and attempt in (None, entry.attempt)]
+    found = [entry for entry in list_staged(store, identity=identity) if attempt in (None, entry.attempt)]
     if not found:
         raise NotFoundError(f"nothing is staged as {identity}", uri=store.uri, cure="See `lance staged list`.")
     return found

@@ -217,16 +217,16 @@ def _checked(hint: Any, value: Any, name: str) -> Any:
     if hint in _SCALARS:
         check, expected = _SCALARS[hint]
         if not check(value):
-            raise ValueError(f"{name}: expected {expected}, got {_shown(value)}")
+            raise ValueError(f"{name}: expected {expected}, got {shown(value)}")
         return float(value) if hint is float else value
     origin = typing.get_origin(hint)
     if origin is tuple:
         if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-            raise ValueError(f"{name}: expected a list, got {_shown(value)}")
+            raise ValueError(f"{name}: expected a list, got {shown(value)}")
         return tuple(_checked(typing.get_args(hint)[0], item, f"{name}[{index}]") for index, item in enumerate(value))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
-            raise ValueError(f"{name}: expected an object, got {_shown(value)}")
+            raise ValueError(f"{name}: expected an object, got {shown(value)}")
         return dict(value)
     raise TypeError(f"{name}: {hint} cannot be checked")
 
@@ -245,7 +245,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value and its type, for a message."""
     text = repr(value)
     return f"{text[:60]}{'…' if len(text) > 60 else ''} ({type(value).__name__})"
 

@@ -4,9 +4,12 @@ A record is data from anyone who may write to the table, so there is one reader 
 accepts::
 
     {"format": 2, "outcome": "publish", "commit": "9c…"}      at most 4 MiB, 32 levels deep, no NaN, an object
+    {"format": 99, …}                                         UnsupportedRecordError: a newer release has written it
     anything else                                             CorruptFileError, of this record alone
 
-What a record says is typed by `parse_record`. Other JSON files of a table (tags, branches) have readers of their own.
+A damaged record may count as absent, and be removed; one of a newer release may not: commits refuse it, and whatever removes
+things stops. What a record says is typed by `parse_record`. Other JSON files of a table (tags, branches) have readers of
+their own.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
+from lance_core.commit.record_types import shown
+from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError, UnsupportedRecordError
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
 
@@ -35,7 +39,10 @@ _MAX_TRIES = 5
 
 
 def read_record(store: Store, path: str) -> Record | None:
-    """The record at a path, None when there is none. CorruptFileError when it is not a JSON object."""
+    """The record at a path, None when there is none.
+
+    CorruptFileError when it is not a JSON object, UnsupportedRecordError when a newer release has written it.
+    """
     try:
         data = store.get(path)
     except NotFoundError:
@@ -46,7 +53,27 @@ def read_record(store: Store, path: str) -> Record | None:
 
 
 def decode_record(data: bytes, *, where: str) -> Record:
-    """The record in some bytes. CorruptFileError for anything that is not a small JSON object."""
+    """The record in some bytes.
+
+    CorruptFileError for anything that is not a small JSON object, UnsupportedRecordError for a format that is not known.
+    """
+    record = decode_object(data, where=where)
+    found = record.get("format", FORMAT)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= FORMAT:
+        raise unsupported(where, "format", expected=f"at most {FORMAT}", got=found)
+    return record
+
+
+def unsupported(where: str, key: str, *, expected: str, got: object) -> UnsupportedRecordError:
+    """The refusal of a record whose format or decision only a newer release knows."""
+    return UnsupportedRecordError(
+        f"{where}: {key}: expected {expected}, got {shown(got)}; nothing that it may speak of is committed or removed",
+        cure="It was written by a newer release of this library: upgrade this one.",
+    )
+
+
+def decode_object(data: bytes, *, where: str) -> Record:
+    """The small JSON object in some bytes, whosever it is. CorruptFileError for anything else."""
     if len(data) > MAX_RECORD_SIZE:
         raise CorruptFileError(f"{where} has {len(data)} bytes, the limit for a record is {MAX_RECORD_SIZE}")
     if _is_deep(data):

@@ -32,6 +32,7 @@ def test_what_may_heal_is_left_to_airflows_retry(kind: type[errors.LanceError]) 
         errors.FormatError,
         errors.CorruptFileError,
         errors.UnsupportedFeatureError,
+        errors.UnsupportedRecordError,
         errors.NotFoundError,
         errors.GateFailedError,
         errors.PreconditionError,

@@ -27,7 +27,7 @@ from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record,
 from lance_core.commit.records import FORMAT, Record, each, encode_record, read_record, write_record
 from lance_core.commit.registry.claims import guard_path
 from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
-from lance_core.errors import CorruptFileError, FormatError
+from lance_core.errors import CorruptFileError, FormatError, UnsupportedRecordError
 from lance_core.io.abilities import ListsInOrder
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
@@ -45,13 +45,20 @@ _FEW = 4
 """So many marks are looked for one by one; for more, the folder is listed."""
 
 
-def list_staged(store: Store, *, now: float | None = None, identity: str | None = None) -> list[StagedEntry]:
+def list_staged(
+    store: Store,
+    *,
+    now: float | None = None,
+    identity: str | None = None,
+    unsupported: list[UnsupportedRecordError] | None = None,
+) -> list[StagedEntry]:
     """Every attempt on record, or those of one identity, oldest first.
 
-    `now` (seconds since the epoch) decides which leases are over.
+    `now` (seconds since the epoch) decides which leases are over. What a newer release has written is refused, or, for a
+    caller that only shows the list, told in `unsupported`.
     """
     at = time.time() if now is None else now
-    started, finished = _read_registry(store, identity)
+    started, finished = _read_registry(store, identity, unsupported)
     entries = []
     for attempt, renewed in started:
         staged = finished.pop(attempt.identity, None) if _counts(finished, attempt) else None
@@ -126,7 +133,7 @@ def is_withdrawn(store: Store, identity: str, attempt: str) -> bool:
     fence = read_fence(store, identity, attempt)
     if fence is not None and fence.outcome == WITHDRAW:
         return True
-    return _mark_of(store, identity, attempt) is not None
+    return read_mark(store, identity, attempt) is not None
 
 
 def is_given_up(store: Store, identity: str, attempt: str) -> bool:
@@ -152,11 +159,12 @@ def marked_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> set[tu
     found = list(attempts)
     if len(found) > _FEW:
         found = [*set(_of_kind(store.list_names(f"{naming.STAGED}/"), WITHDRAWN)).intersection(attempts)]
-    marks = {item: _mark_of(store, *item) for item in found}
+    marks = {item: read_mark(store, *item) for item in found}
     return {item for item, mark in marks.items() if mark is not None and mark.get("format") is None}
 
 
-def _mark_of(store: Store, identity: str, attempt: str) -> Record | None:
+def read_mark(store: Store, identity: str, attempt: str) -> Record | None:
+    """The mark of an attempt that is being given up; a damaged one is empty."""
     try:
         return read_record(store, record_path(identity, attempt, WITHDRAWN))
     except CorruptFileError:
@@ -277,7 +285,9 @@ def _of_kind(names: Sequence[str], kind: str) -> list[tuple[str, str]]:
     return [found for name in names if (found := naming.parse_attempt_record(name, kind)) is not None]
 
 
-def _read_registry(store: Store, identity: str | None) -> tuple[list[tuple[Attempt, float]], dict[str, StagedTransaction]]:
+def _read_registry(
+    store: Store, identity: str | None, unsupported: list[UnsupportedRecordError] | None
+) -> tuple[list[tuple[Attempt, float]], dict[str, StagedTransaction]]:
     names = store.list_names(f"{naming.STAGED}/")
     attempts = {name: found for name in names if (found := naming.parse_attempt_record(name, STARTED)) is not None}
     suffix = f".{_FINISHED}.json"
@@ -294,6 +304,11 @@ def _read_registry(store: Store, identity: str | None) -> tuple[list[tuple[Attem
                 return _read_started(store, path)
             record = read_record(store, path)
             return None if record is None else _staged_of(record, name.removesuffix(suffix), path)
+        except UnsupportedRecordError as error:
+            if unsupported is None:
+                raise
+            unsupported.append(error)
+            return None
         except CorruptFileError as error:
             log.warning("%s: set aside: %s", store.uri, error)
             return None

@@ -27,7 +27,7 @@ from dataclasses import asdict, replace
 
 from lance_core.commit import naming
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence, GroupFence, parse_record
-from lance_core.commit.records import FORMAT, decode_record, each, encode_record, put_first, write_record
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record, put_first, unsupported, write_record
 from lance_core.commit.registry.group_fences import about, read_group
 from lance_core.errors import CorruptFileError, NotFoundError, StoreError
 from lance_core.io.abilities import SharesContent
@@ -46,7 +46,10 @@ def fence_path(identity: str, attempt: str) -> str:
 
 
 def read_fence(store: Store, identity: str, attempt: str) -> Fence | None:
-    """The decision about an attempt, None while there is none. A damaged one counts as "publish": hands off."""
+    """The decision about an attempt, None while there is none. A damaged one counts as "publish": hands off.
+
+    UnsupportedRecordError for a decision that only a newer release knows.
+    """
     return _read(store, fence_path(identity, attempt))
 
 
@@ -56,10 +59,17 @@ def _read(store: Store, path: str) -> Fence | None:
     except NotFoundError:
         return None
     try:
-        fence = parse_record(Fence, decode_record(data, where=path), where=path)
+        where = f"{store.uri}: {path}"
+        fence = parse_record(Fence, decode_record(data, where=where), where=where)
     except CorruptFileError:
         return _DAMAGED
-    return fence if fence.outcome in (PUBLISH, WITHDRAW) else _DAMAGED
+    return _known(fence, where)
+
+
+def _known(fence: Fence, where: str) -> Fence:
+    if fence.outcome not in (PUBLISH, WITHDRAW):
+        raise unsupported(where, "outcome", expected=f"{PUBLISH} or {WITHDRAW}", got=fence.outcome)
+    return fence
 
 
 def publishers(store: Store, identity: str, attempt: str, *, group: str) -> list[Fence] | None:
@@ -94,15 +104,17 @@ def end_alone(store: Store, identity: str, attempt: str, *, commit: str, is_gone
 def _chain_of(store: Store, identity: str, attempt: str) -> list[Fence] | None:
     found = []
     for kind in _CHAIN:
+        path = naming.staged_path(identity, kind, attempt=attempt)
         try:
-            data = bytes(store.get(naming.staged_path(identity, kind, attempt=attempt)))
+            data = bytes(store.get(path))
         except NotFoundError:
             break
         try:
-            fence = parse_record(Fence, decode_record(data, where=kind), where=kind)
+            where = f"{store.uri}: {path}"
+            fence = parse_record(Fence, decode_record(data, where=where), where=where)
         except CorruptFileError:
             return None
-        found.append(fence)
+        found.append(_known(fence, where))
     return found
 
 

@@ -24,7 +24,7 @@ from dataclasses import asdict
 
 from lance_core.commit import naming
 from lance_core.commit.record_types import APART, PUBLISH, Asked, Fence, GroupFence, parse_record
-from lance_core.commit.records import FORMAT, decode_record, each, encode_record, put_first
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record, put_first, unsupported
 from lance_core.errors import CorruptFileError, NotFoundError
 from lance_core.io.store import Store
 
@@ -89,7 +89,8 @@ def list_groups(store: Store) -> dict[str, GroupFence]:
 
 
 def read_group(store: Store, group: str) -> GroupFence | None:
-    """What was decided about a group; None while nothing was. A damaged record decides about all of its attempts."""
+    """What was decided about a group; None while nothing was. A damaged record decides about all of its attempts;
+    UnsupportedRecordError for a decision that only a newer release knows."""
     path = naming.group_path(group)
     return _read(store, path) if path else None
 
@@ -123,7 +124,10 @@ def _read(store: Store, path: str) -> GroupFence | None:
     except NotFoundError:
         return None
     try:
-        found = parse_record(GroupFence, decode_record(data, where=path), where=path)
+        where = f"{store.uri}: {path}"
+        found = parse_record(GroupFence, decode_record(data, where=where), where=where)
     except CorruptFileError:
         return _DAMAGED
-    return found if found.outcome in (PUBLISH, APART) else _DAMAGED
+    if found.outcome not in (PUBLISH, APART):
+        raise unsupported(where, "outcome", expected=f"{PUBLISH} or {APART}", got=found.outcome)
+    return found

@@ -62,7 +62,7 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
     found = _find(store, at)
     unfinished = _abandoned(store, at)
     sizes = _Sizes(store, unfinished)
-    if found.everybody() or list_claims(store):
+    if list_claims(store) or found.everybody():
         sizes.look()
     removals = [
         remove_attempts(store, found.landed, by="gc", landed_too=True, dry_run=dry_run),

@@ -29,7 +29,7 @@ from lance_core.commit.log.loop import commit_transaction
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.model import Attempt, StagedTransaction
 from lance_core.commit.record_types import WITHDRAW, Fence, GroupFence
-from lance_core.commit.records import FORMAT, each, write_record
+from lance_core.commit.records import each
 from lance_core.commit.references import data_paths, is_referenced
 from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import list_claims
@@ -38,15 +38,15 @@ from lance_core.commit.registry.fences import (
     note_fence_version,
     read_fence,
     remember_withdrawal,
-    remove_fence,
     remove_further,
 )
 from lance_core.commit.registry.group_fences import keep_apart
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.in_use import Owners, complete_transaction, files_in_use
+from lance_core.commit.staging.marks import finished_meanwhile, put_mark, remove_mark, take_back
 from lance_core.commit.staging.refusals import claimed, has_landed, nobody_knows
-from lance_core.errors import CommitStateUnknownError, LanceError
+from lance_core.errors import CommitStateUnknownError, LanceError, UnsupportedRecordError
 from lance_core.io.store import Store
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
@@ -138,21 +138,25 @@ def remove_attempts(
     caller's own, which have not begun to finish, so that no commit can know of them. `dry_run` decides nothing and removes
     nothing.
     """
-    spared = _finished_meanwhile(store, keys) if unfinished_only and not dry_run else []
+    spared = finished_meanwhile(store, keys) if unfinished_only and not dry_run else []
     keys = [key for key in keys if key not in spared]
     if not keys:
         return Removal(left=tuple(spared))
     work = _Removing(store, by=by, landed_too=landed_too, own_commit=own_commit, dry_run=dry_run)
     work.is_marked, work.is_known = unfinished_only, not never_finished
-    work.fence(keys)
-    adoptable = work.adoptable()
-    work.look(certain=certain)
-    open_ends = work.in_doubt()
-    if open_ends and doubt != "leave" and not dry_run:
-        work.publish_fence(open_ends, doubt=doubt)
+    try:
+        work.fence(keys)
+        adoptable = work.adoptable()
         work.look(certain=certain)
         open_ends = work.in_doubt()
-    removal = work.remove(left=open_ends)
+        if open_ends and doubt != "leave" and not dry_run:
+            work.publish_fence(open_ends, doubt=doubt)
+            work.look(certain=certain)
+            open_ends = work.in_doubt()
+        removal = work.remove(left=open_ends)
+    except UnsupportedRecordError:
+        work.take_back()
+        raise
     freed = work.freed()
     if freed and not dry_run:
         more = remove_attempts(store, freed, by=by, landed_too=landed_too, own_commit=own_commit)
@@ -163,27 +167,12 @@ def remove_attempts(
 def decide_against(store: Store, key: Key, *, by: str) -> bool:
     """Raise the fence of an unfinished attempt and remove nothing. Whether this call decided: not when it has finished, or
     somebody else was first."""
-    if _finished_meanwhile(store, [key]):
+    if finished_meanwhile(store, [key]):
         return False
     work = _Removing(store, by=by, landed_too=False, own_commit=None, dry_run=False)
     work.is_marked = True
     work.fence([key])
     return key in work.adoptable()
-
-
-def _finished_meanwhile(store: Store, keys: Sequence[Key]) -> list[Key]:
-    """Those that turn out to have finished. The mark goes up before the look, and an attempt looks for it after it has
-    finished: so at least one side sees the other. Nobody deletes for the mark, so it may be taken down again."""
-
-    def look(store: Store, key: Key) -> bool:
-        _mark(store, *key)
-        finished = registry.find_finished(store, key[0])
-        if finished is None or finished.attempt != key[1]:
-            return False
-        store.delete(registry.record_path(*key, registry.WITHDRAWN))
-        return True
-
-    return [key for key, is_finished in zip(keys, each(store, keys, look), strict=True) if is_finished]
 
 
 @dataclass
@@ -198,6 +187,7 @@ class _Known:
     adopts: tuple[str, ...] = ()
     landed: int | None = None
     doubt: CommitStateUnknownError | None = None
+    unsupported: UnsupportedRecordError | None = None
 
 
 class _Removing:
@@ -212,10 +202,13 @@ class _Removing:
         self._known: dict[Key, _Known] = {}
         self._gone: Mapping[Key, _Known] = {}
         self._claims = list_claims(store)
+        self._keys: Sequence[Key] = ()
+        self._is_deleting = False
         self.is_marked, self.is_known = False, True
 
     def fence(self, keys: Sequence[Key]) -> None:
         """Raise the flags, then read what is recorded."""
+        self._keys = keys
         begun = dict(zip(keys, each(self._store, keys, lambda store, key: registry.read_started(store, *key)), strict=True))
         named = dict(zip(keys, each(self._store, keys, lambda store, key: _group_of(store, key, begun[key])), strict=True))
         # First of all: no commit may decide about an attempt by its group once its own fence is up.
@@ -228,17 +221,32 @@ class _Removing:
             lambda store, key: self._fence_one(store, key, begun=begun[key], decided=decided.get(named[key])),
         )
         self._known = dict(zip(keys, known, strict=True))
+        for item in known:
+            if item.unsupported is not None:
+                raise item.unsupported
         self._claims = list_claims(self._store)
+
+    def take_back(self) -> None:
+        """The fences and marks that this call has put, unless it has removed something behind them."""
+        if not self._is_deleting:
+            mine = [key for key, known in self._known.items() if known.is_new]
+            each(self._store, mine, lambda store, key: take_back(store, *key))
+            marked = [key for key in self._keys if self.is_marked and key not in mine]
+            each(self._store, marked, lambda store, key: remove_mark(store, *key))
 
     def _fence_one(self, store: Store, key: Key, *, begun: Attempt | None, decided: GroupFence | None) -> _Known:
         identity, attempt = key
-        if self._dry_run:
-            fence, is_new = read_fence(store, *key) or Fence(WITHDRAW), False
-        else:
-            fence, is_new = fence_for_withdrawal(store, identity, attempt, by=self._by, decided=decided)
-            if fence.withdraws and not self.is_marked:
-                _mark(store, *key)
-        staged = registry.find_finished(store, identity)
+        fence, is_new = Fence(WITHDRAW), False
+        try:
+            if self._dry_run:
+                fence = read_fence(store, *key) or fence
+            else:
+                fence, is_new = fence_for_withdrawal(store, identity, attempt, by=self._by, decided=decided)
+                if fence.withdraws and not self.is_marked:
+                    put_mark(store, *key)
+            staged = registry.find_finished(store, identity)
+        except UnsupportedRecordError as error:
+            return _Known(fence, is_new, None, 0, False, unsupported=error)
         staged = staged if staged is not None and staged.attempt == attempt else None
         versions = [item.read_version for item in (staged, begun) if item is not None]
         is_unfinished = staged is None and begun is not None
@@ -304,6 +312,7 @@ class _Removing:
         paths = [path for path in wanted if not is_referenced(path, needed)]
         if self._dry_run:
             return Removal(tuple(paths), refusals, tuple(left))
+        self._is_deleting = True
         each(self._store, [*doomed, *adopted], lambda store, key: registry.drop_finished(store, *key))
         delete_all(self._store, paths)
         witnessed = {identity for claim in self._claims for identity in claim.identities}
@@ -341,7 +350,7 @@ class _Removing:
             if self._landed_too or not _is_landing_of(self._store, identity, attempt):
                 return None
             if known.is_new:
-                _take_back(self._store, identity, attempt)
+                take_back(self._store, identity, attempt)
             return has_landed(self._store, identity, known.landed)
         now = time.time()
         for claim in self._claims:
@@ -374,19 +383,6 @@ def _group_of(store: Store, key: Key, begun: Attempt | None) -> str:
         return begun.group
     staged = registry.find_finished(store, key[0])
     return staged.group if staged is not None and staged.attempt == key[1] else ""
-
-
-def _mark(store: Store, identity: str, attempt: str) -> None:
-    """Releases before this one look for the mark, not for the fence."""
-    path = registry.record_path(identity, attempt, registry.WITHDRAWN)
-    # Not forced to the disk, as a fence: when this machine dies, whoever it protects from dies as well.
-    write_record(store, path, {"format": FORMAT, "attempt": attempt, "since": time.time()}, durable=False)
-
-
-def _take_back(store: Store, identity: str, attempt: str) -> None:
-    """The fence that this very call raised over an attempt whose landing had removed the one before."""
-    store.delete(registry.record_path(identity, attempt, registry.WITHDRAWN))
-    remove_fence(store, identity, attempt)
 
 
 def _is_landing_of(store: Store, identity: str, attempt: str) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lance_core.commit.records import decode_record, each
+from lance_core.commit.records import decode_object, each
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
 
@@ -95,7 +95,7 @@ def list_branches(root: Store) -> dict[str, BranchRef]:
 def decode_branch(name: str, data: bytes, *, where: str) -> BranchRef:
     """A branch from its file's bytes. CorruptFileError when they are none."""
     try:
-        plain = decode_record(data, where=where)
+        plain = decode_object(data, where=where)
         mapping = (plain.get("identifier") or {}).get("version_mapping") or []
         metadata, parent = plain.get("metadata") or {}, plain.get("parentBranch")
         if not isinstance(metadata, dict) or not isinstance(parent, (str, type(None))):

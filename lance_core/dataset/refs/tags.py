@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_core.commit.log.manifests import latest_version, open_version
-from lance_core.commit.records import decode_record, each
+from lance_core.commit.records import decode_object, each
 from lance_core.dataset.refs.branches import MAIN, place_of
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError
 from lance_core.io.store import Store
@@ -61,7 +61,7 @@ def read_tag(store: Store, name: str) -> TagRef:
 def decode_tag(name: str, data: bytes, *, where: str) -> TagRef:
     """A tag from its file's bytes. CorruptFileError when they are no tag."""
     try:
-        plain = decode_record(data, where=where)
+        plain = decode_object(data, where=where)
         metadata, branch = plain.get("metadata") or {}, plain.get("branch")
         if not isinstance(metadata, dict) or not isinstance(branch, (str, type(None))):
             raise TypeError("metadata must be an object and branch a string")

@@ -140,6 +140,7 @@ def withdraw_attempt(
 ) -> None:
     """Give up an attempt that is about to be staged again. Where its work is brought up, that does it, when the attempt that
     adopts its files is on record."""
+    _read(store, ref.identity)  # what a newer release has noted is not written over
     note = Reexecution(ref.identity, dict(record), work_digest(record))
     write_record(store, f"{staged_folder(ref.identity)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
     if kind_of(record).refresh is None:

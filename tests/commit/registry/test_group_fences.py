@@ -302,7 +302,6 @@ DAMAGED = {
     "empty": b"",
     "no object": b"[]",
     "no outcome": b'{"format": 2, "commit": "c"}',
-    "another outcome": b'{"format": 2, "outcome": "withdraw"}',
     "attempts of a wrong type": b'{"format": 2, "outcome": "publish", "attempts": ["job0"]}',
     "very deep": b'{"outcome": "apart", "more": ' + b"[" * 5000 + b"]" * 5000 + b"}",
 }
