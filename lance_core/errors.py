@@ -38,7 +38,19 @@ Each is also what users of the official library catch for the same failure, so t
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+_PASSWORD = re.compile(r"(?<=://)[^/\s@:]*:[^/\s@]+(?=@)")
+
+
+def without_passwords(text: str) -> str:
+    """A text whose uris hold no user with a password; every error of this library passes through here.
+
+    >>> without_passwords("no answer of https://me:secret@host/t")
+    'no answer of https://***@host/t'
+    """
+    return _PASSWORD.sub("***", text) if "@" in text else text
 
 
 class LanceError(Exception):
@@ -61,8 +73,8 @@ class LanceError(Exception):
         cure: str | None = None,
     ) -> None:
         text = message if cure is None else f"{message.rstrip('.')}. {cure}"
-        super().__init__(text)
-        self.uri = uri
+        super().__init__(without_passwords(text))
+        self.uri = None if uri is None else without_passwords(uri)
         self.version = version
         self.other_version = other_version
         self.operation = operation

@@ -146,8 +146,14 @@ def checked_options(options: Mapping[str, str] | None) -> dict[str, str]:
                 else "Options have the names that the official Lance library uses."
             )
             raise InputError(f"unknown storage option {name!r}", cure=cure)
+        text = value if isinstance(value, str) else _as_text(value)
+        if "endpoint" in lowered and "@" in text:
+            # Backends show an endpoint in their errors and logs, and none sends what stands there.
+            raise InputError(
+                f"the storage option {name!r} must not contain credentials", cure="Pass them as options of their own."
+            )
         if scoped is None:
-            checked[lowered] = value if isinstance(value, str) else _as_text(value)
+            checked[lowered] = text
     return checked
 
 

@@ -54,6 +54,9 @@ def s3_client(options: Options) -> ClientOptions:
     config: dict[str, Any] = {}
     _take(config, pick, *_KEYS, "region")
     endpoint = pick("endpoint")
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        # obstore panics over it, which no `except Exception` catches.
+        raise InputError("the endpoint of an S3 store has no scheme", cure="Write https://host:port.")
     _set(config, "endpoint", endpoint)
     _take(config, pick, "server_side_encryption", "sse_kms_key_id")
     _take_flags(config, pick, "sse_bucket_key_enabled", "unsigned_payload", "s3_express", "virtual_hosted_style_request")
