@@ -66,6 +66,12 @@ def main() -> None:
     except LanceError as error:
         say(f"{type(error).__name__}: {error}", err=True)
         sys.exit(1)
+    except OSError as error:
+        # Of a local path that was given: a folder that is not there, a file that may not be written, a full disk.
+        place = f": {error.filename}" if error.filename else ""
+        what = f"{type(error).__name__}: {error.strerror or error}{place}"
+        say(f"{what}. Check that the folder exists, and that you may write there.", err=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,10 @@ def _text(value: Any) -> str:
         value = value.hex()
     if isinstance(value, Mapping):
         value = ", ".join(f"{name}={_text(item)}" for name, item in value.items()) or "-"
+    if isinstance(value, (set, frozenset)):
+        value = tuple(sorted(value))
+    if isinstance(value, tuple):  # of names and numbers; a list is a value of a row, and stays as it is
+        value = ", ".join(map(_text, value)) or "-"
     text = _line(str(value))
     return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
 

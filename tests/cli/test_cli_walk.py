@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +18,7 @@ from click.testing import CliRunner
 
 import lance_core
 from lance_core import namespace as ns
-from lance_core.cli.main import cli
+from lance_core.cli.main import cli, main
 from lance_core.cli.output import Output
 from lance_core.commit.registry.ledger import record_landed
 from lance_core.io.resolve import resolve_store
@@ -173,11 +176,55 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         result = CliRunner().invoke(cli, [*path, *arguments, *(["--json"] if as_json else [])])
         assert result.exit_code == 0, result.output
         if not as_json:
+            assert not re.search(r"\(\)|\('|',\)|\d,\)|frozenset", result.output), result.output
             assert result.output.strip() and not result.output.lstrip().startswith(("{", "["))
             continue
         found = json.loads(result.output)
         assert isinstance(found, (dict, list)) and found != {}
         assert path not in FIELDS or FIELDS[path] <= set(found)
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path != ("warmup",)], ids=" ".join)
+def test_a_path_that_cannot_be_written_is_one_line(
+    path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command of the shell prints where every write and removal is refused by the system."""
+    uri = prepared(tmp_path)
+    job = json.dumps({"kind": "append", "uri": uri, "source": source(tmp_path)})
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"base_uri: {tmp_path}\n")
+    given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(tmp_path / "page.html"), "CATALOG": str(tmp_path)}
+    arguments = [given.get(item, item.replace("=URI", f"={uri}")) for item in CASES[path]]
+
+    def refused(place: Any, *_: Any, **__: Any) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(place))
+
+    with monkeypatch.context() as patched:
+        for name in ("mkdir", "link", "replace", "unlink"):
+            patched.setattr(os, name, refused)
+        patched.setattr(Path, "write_text", refused)
+        patched.setattr("lance_core.io.local.writer._create", refused)
+        patched.setattr(sys, "argv", ["lance", *path, *arguments])
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as stop:
+            code = stop.code
+    told = capsys.readouterr().err
+    assert code in (0, None, 1), told
+    assert "Traceback" not in told
+    assert not code or ("denied" in told and (str(tmp_path) in told or "temporary directory" in told)), told
+
+
+def test_a_page_in_a_folder_that_is_not_there_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = str(tmp_path / "none" / "page.html")
+    monkeypatch.setattr(sys, "argv", ["lance", "report", prepared(tmp_path), "--html", page])
+    with pytest.raises(SystemExit):
+        main()
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1 and page in told[0] and "Check that the folder exists" in told[0]
 
 
 def test_every_command_has_a_case() -> None:
