@@ -16,7 +16,7 @@ from lance_core.commit.log import lineage, look, loop
 from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
 from lance_core.commit.registry import attempts, fences, folding, group_fences, landings, segments
 from lance_core.commit.service import alone, commit_staged, publisher
-from lance_core.commit.staging import drain, in_use, remove, staged
+from lance_core.commit.staging import drain, in_use, marks, remove, staged
 from lance_core.io.external.store import ExternalStore
 from lance_core.testing.explore import Bounds, explore
 from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
@@ -61,7 +61,8 @@ def _giving_up_raises_no_flag(patch: Patch) -> None:
         return (Fence(WITHDRAW, by=by), False) if found is None else (found, False)
 
     patch.setattr(remove, "fence_for_withdrawal", decide)
-    patch.setattr(remove, "_mark", lambda store, identity, attempt: None)
+    patch.setattr(remove, "put_mark", lambda store, identity, attempt: None)
+    patch.setattr(marks, "put_mark", lambda store, identity, attempt: None)
 
 
 def _a_group_is_not_kept_apart(patch: Patch) -> None:

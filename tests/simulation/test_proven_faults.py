@@ -16,7 +16,7 @@ from lance_core.commit.log import loop
 from lance_core.commit.registry import landings
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.service import commit_staged
-from lance_core.commit.staging import drain, remove
+from lance_core.commit.staging import drain, marks, remove
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime import lifecycle
@@ -78,7 +78,8 @@ def _what_a_fold_replaces_stays(patch: Patch) -> None:
 
 def _nothing_reminds_of_an_attempt_that_is_given_up(patch: Patch) -> None:
     patch.setattr(remove, "remember_withdrawal", lambda store, *key: None)
-    patch.setattr(remove, "_mark", lambda store, *key: None)
+    patch.setattr(remove, "put_mark", lambda store, *key: None)
+    patch.setattr(marks, "put_mark", lambda store, *key: None)
 
 
 def _the_ledger_of_the_table_before_counts(patch: Patch) -> None:
