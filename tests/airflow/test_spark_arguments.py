@@ -67,7 +67,7 @@ def _as_kubernetes(argument: str) -> str:
 
 
 def _as_standalone(argument: str) -> str:
-    return argument.replace("{{WORKER_URL}}", "spark://worker").replace("{{USER_JAR}}", "/work/app.jar")
+    return argument.replace("{{WORKER_URL}}", "spark://worker").replace("{{USER_JAR}}", "/opt/app.jar")
 
 
 ROUTES: dict[str, tuple[str, str, Callable[[str], str]]] = {
