@@ -185,10 +185,10 @@ class LanceStageOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Stage the work once, however often this task is tried, and publish it unless another task does."""
-        from airflow_lance.execution.callables import check_callables
-        from lance_core.jobs import api
-
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
+            from airflow_lance.execution.callables import check_callables
+            from lance_core.jobs import api
+
             self.require_committer()
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.

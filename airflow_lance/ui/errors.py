@@ -39,6 +39,17 @@ STATUS: Mapping[str, int] = MappingProxyType(
 )
 
 
+_CODES: tuple[tuple[tuple[type[LanceError], ...], str, str], ...] = (
+    ((NotFoundError,), "not_found", ""),
+    ((InputError, IncompatibleConflictError), "invalid", ""),
+    ((StoreError,), "unreachable", "Check the connection and the store."),
+    (_UNSUPPORTED, "unsupported", ""),
+    ((FormatError,), "damaged", "Run the doctor with `deep`, or restore an older version."),
+    ((LanceError,), "failed", ""),
+)
+"""Classes of errors, their code and cure; the first row that fits counts."""
+
+
 class PageError(Exception):
     """What went wrong, for the browser. `code` is a key of `STATUS`."""
 
@@ -62,18 +73,9 @@ def page_error(error: BaseException) -> PageError:
     """Return what the browser receives about any error. Of an unknown one only its class: its text may hold anything."""
     if isinstance(error, PageError):
         return error
-    if isinstance(error, NotFoundError):
-        return PageError("not_found", str(error))
-    if isinstance(error, InputError | IncompatibleConflictError):
-        return PageError("invalid", str(error))
-    if isinstance(error, StoreError):
-        return PageError("unreachable", str(error), cure="Check the connection and the store.")
-    if isinstance(error, _UNSUPPORTED):
-        return PageError("unsupported", str(error))
-    if isinstance(error, FormatError):
-        return PageError("damaged", str(error), cure="Run the doctor with `deep`, or restore an older version.")
-    if isinstance(error, LanceError):
-        return PageError("failed", str(error))
+    for kinds, code, cure in _CODES:
+        if isinstance(error, kinds):
+            return PageError(code, str(error), cure=cure)
     if isinstance(error, TimeoutError):
         return PageError("timeout", "The store did not answer in time.", cure="Try again, or check the connection.")
     if isinstance(error, OSError):
@@ -102,7 +104,7 @@ def _kinds() -> dict[str, str]:
     """What is wrong with a table, by the name of the error class. Damage is claimed for damage alone: what is not of the
     format, such as a refused request, says something about the store."""
     kinds: tuple[type[LanceError], ...] = (LanceError, *_all_below(LanceError))
-    return {kind.__name__: page_error(kind("")).code for kind in kinds}
+    return {kind.__name__: next(code for among, code, _ in _CODES if issubclass(kind, among)) for kind in kinds}
 
 
 def _all_below(kind: type[LanceError]) -> Iterator[type[LanceError]]:

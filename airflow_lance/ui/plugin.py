@@ -11,9 +11,8 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from airflow.configuration import conf  # not by `compat`, which brings operators and triggers
 from airflow.plugins_manager import AirflowPlugin
-
-from airflow_lance.compat import api_base_url
 
 PREFIX = "/lance"
 NAME = "Lance"
@@ -56,9 +55,13 @@ def bundle_url(base_url: str) -> str:
     return f"{urlsplit(base_url).path.rstrip('/')}{PREFIX}{BUNDLE}"
 
 
+def _base_url() -> str:
+    return str(conf.get("api", "base_url", fallback="") or "")
+
+
 def _destination(route: str, destination: str) -> dict[str, Any]:
     # One name and one bundle for all: the UI imports an url once, and finds the component by its name.
-    shown = {"name": NAME, "bundle_url": bundle_url(api_base_url()), "destination": destination, "url_route": route}
+    shown = {"name": NAME, "bundle_url": bundle_url(_base_url()), "destination": destination, "url_route": route}
     return {**shown, "category": "browse"} if destination == "nav" else shown
 
 

@@ -169,6 +169,7 @@ BOUND: dict[str, Any] = {
         predicate="s = :day",
         predicate_params={"day": value},
         source={"callable": f"{__name__}:nothing"},
+        allow_empty=True,
         execution="local",
     ),
 }
