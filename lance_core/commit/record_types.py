@@ -78,12 +78,15 @@ class Asked:
         return self.dag_id, self.run_id, self.task_id, self.map_index
 
     def is_of_another_run(self, theirs: Asked) -> bool:
-        """Whether the DAG run was deleted and created again since, as far as both are known."""
-        return bool(self.created and theirs.created and self.created != theirs.created)
+        """Whether the task's DAG run was deleted and created again since, as far as both are known.
+
+        Work with a key of its own may have been asked for by a task of another run, which says nothing about this one.
+        """
+        return self.task == theirs.task and bool(self.created and theirs.created and self.created != theirs.created)
 
     def is_after_clear(self, theirs: Asked) -> bool:
         """Whether a person asks again: the run was created again, or the task was cleared, since `theirs`."""
-        return self.is_of_another_run(theirs) or 0 <= theirs.max_tries < self.max_tries
+        return self.is_of_another_run(theirs) or (self.task == theirs.task and 0 <= theirs.max_tries < self.max_tries)
 
     def __str__(self) -> str:
         if not self.task_id:

@@ -84,6 +84,14 @@ def test_tasks_of_the_run_that_were_cleared_do_not_make_a_retry_a_clear(tmp_path
     assert _outcome(retried) == "already_landed", "the run began once more because another task of it was cleared"
 
 
+def test_a_key_that_another_run_has_used_is_no_clear(tmp_path: Path) -> None:
+    uri = make_table(tmp_path / "t.lance", 0)
+    operator = _operator("append", uri, _source(tmp_path, 100), idempotency_key="orders/1")
+    execute(operator, publishes=True, began=FIRST)
+    assert _outcome(execute(operator, publishes=True, began=SECOND, run_id="other")) == "already_landed"
+    assert ids(uri) == [*range(10), *range(100, 110)]
+
+
 def test_a_clear_followed_by_raised_retries_is_a_clear(tmp_path: Path) -> None:
     uri = make_table(tmp_path / "t.lance", 0)
     operator = _operator("append", uri, _source(tmp_path, 100), on_clear="again")

@@ -19,6 +19,8 @@ import pyarrow.csv
 import pytest
 from airflow_stack import AirflowStack, StackError
 
+from lance_core.spark.argument import decode_argument, is_encoded
+
 ROWS, MONTHS = 336_776, 12
 TEXT = ("carrier", "tailnum", "origin", "dest")
 
@@ -190,5 +192,6 @@ def _drivers(uri: str) -> Iterator[Any]:
     """The processes of the submit for a table: they carry its spec as an argument."""
     for process in psutil.process_iter(["cmdline"]):
         arguments = process.info["cmdline"] or []
-        if any(f'"{uri}"' in argument for argument in arguments) and any("lance_core" in argument for argument in arguments):
+        specs = [decode_argument(argument) for argument in arguments if is_encoded(argument)]
+        if any(f'"{uri}"' in spec for spec in specs) and any("lance_core" in argument for argument in arguments):
             yield process
