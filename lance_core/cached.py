@@ -1,4 +1,4 @@
-"""Values of an object that are made when first asked for, without a lock.
+"""Values of an object that are made when first requested, without a lock.
 
 ::
 
@@ -8,8 +8,8 @@
             return self._read()
 
 Before Python 3.12 `functools.cached_property` holds one lock for each class while it makes a value: a store that hangs under
-one object stops every other object of that class, of other tables and stores too, and a process that forks meanwhile gives
-its child a lock that nobody ever releases. Here two threads that ask at once both make the value, and one of them is kept.
+one object stops every other object of that class, of other tables and stores too, and a process that forks then gives its
+child a lock that nobody ever releases. Here two threads that ask at once both make the value, and one of them is kept.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def asker_of(context: Context, *, retries: int | None = 0) -> dict[str, Any]:
 
 
 def created_of(context: Context) -> str:
-    """When the DAG run began, which differs when it was deleted and created again with its id; empty when nobody can tell.
+    """When the DAG run began, which differs when it was deleted and created again with its id; empty when it is unknown.
 
     No Airflow gives a task the time at which its run was created. The time at which it began stays the same until somebody
     clears a task of the run (`clear_number`), and `clear_of` sees that.

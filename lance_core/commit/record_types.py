@@ -80,7 +80,7 @@ class Asked:
     def is_of_another_run(self, theirs: Asked) -> bool:
         """Whether the task's DAG run was deleted and created again since, as far as both are known.
 
-        Work with a key of its own may have been asked for by a task of another run, which says nothing about this one.
+        Work with a key of its own may have been requested by a task of another run, which says nothing about this one.
         """
         return self.task == theirs.task and bool(self.created and theirs.created and self.created != theirs.created)
 

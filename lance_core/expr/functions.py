@@ -166,7 +166,7 @@ def _concat_ws(separator: Value, *values: Value) -> Value:
 
 
 def _coalesce(*values: Value) -> Value:
-    """The first value that is not null; what stands behind a constant is not looked at, as it is never taken."""
+    """The first value that is not null; what stands behind a constant is not evaluated, as it is never taken."""
     kind = common_type(value.type for value in values)
     result: Value = constant(None, kind)
     for value in reversed(values):

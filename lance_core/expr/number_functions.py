@@ -99,7 +99,7 @@ def _trunc(value: Value, digits: Value | None = None) -> Value:
 
 
 def _whole_of(number: Value) -> Value:
-    """Without digits asked for, -0.0 becomes 0.0."""
+    """Where no digits are given, -0.0 becomes 0.0."""
     zero = constant(0.0, number.type)
     return pc.if_else(pc.equal(number, zero), zero, pc.trunc(number))
 

@@ -39,7 +39,7 @@ NOT_THE_WORK = frozenset(
 
 
 def as_cleared(store: Store, spec: S) -> S:
-    """The spec as after a clear, where what is known of its identity was asked for by another creation of the DAG run, or
+    """The spec as after a clear, where what is known of its identity was requested by another creation of the DAG run, or
     before a clear that Airflow's numbers alone do not show (a clear, and then more `retries`).
 
     Any number of tries of one run give the same answer, also when the work has landed once more in the meantime.
@@ -54,7 +54,7 @@ def as_cleared(store: Store, spec: S) -> S:
         f"of the run that began {mine.created}" if mine.is_of_another_run(theirs) else f"with {mine.max_tries} tries at most"
     )
     clear = f"{mine.dag_id}/{mine.run_id}/{mine.task_id} {since}"
-    log.info("%s was asked for before by %s: this counts as a clear", spec.identity, theirs)
+    log.info("%s was requested before by %s: this counts as a clear", spec.identity, theirs)
     return replace(spec, asked={**spec.asked, "clear": clear})
 
 
