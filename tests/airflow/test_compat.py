@@ -31,6 +31,7 @@ DAGS = REPOSITORY / "tests" / "matrix" / "dags"
 SAME_EVERYWHERE = (
     "airflow.providers.common.compat.sdk",
     "airflow.triggers.base",
+    "airflow.configuration",
     "airflow.plugins_manager",
     "airflow.listeners",
 )
