@@ -139,7 +139,7 @@ _NAMED = 10
 
 
 def missing_references(staged: Any, *, where: str = "staged") -> Iterator[str]:
-    """Where an XCom, or a list of them, has None in place of a reference: "staged[1][4]"."""
+    """Where an XCom, or a list of them, has None in place of a reference: `staged[1][4]`."""
     if staged is None:
         yield where
     elif isinstance(staged, Iterable) and not isinstance(staged, (str, bytes, Mapping)):
