@@ -76,4 +76,4 @@ def test_files_of_many_tasks_are_looked_for_in_a_listing(server: RunningServer) 
     store.delete(gone)
     transaction = read_transaction_file(store, staged.transaction_path)
     assert transaction is not None
-    assert missing_files(store, transaction, attempt=staged.attempt) == [gone]
+    assert missing_files(store, transaction, writers=staged.writers) == [gone]
