@@ -240,7 +240,7 @@ BUGS = {
     "one member shows them all": Bug(_one_member_shows_them_all, "pruned-overlap", 900),
     "a commit without a claim has ended": Bug(_a_commit_without_a_claim_has_ended, "settle", 600),
     "giving up publishes no fence version": Bug(_giving_up_publishes_no_fence_version, "abort-meets-commit", 600),
-    "a commit ignores fence versions": Bug(_commit_ignores_fence_versions, "abort-meets-commit", 600),
+    "a commit ignores fence versions": Bug(_commit_ignores_fence_versions, "abort-meets-commit", 2000),
     "no ledger record: not landed": Bug(_absence_of_a_ledger_record_proves, "abort-meets-commit", 600),
     "a vanished manifest refers to nothing": Bug(_vanished_manifests_refer_to_nothing, "outside-prune-and-gc", 6000),
     "rows are judged once": Bug(_commit_judges_rows_once, "two-merges", 100),
