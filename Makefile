@@ -65,13 +65,13 @@ matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.
 
 SCHEDULES ?= 20000
 simulate: setup ## the commit protocol on every schedule: SCHEDULES of each scenario and store, then as many by chance
-	PYTHONHASHSEED=0 $(BIN)/python -m lance_core.testing.simulate --store all --schedules $(SCHEDULES) --stop-after 0 --processes 4
-	PYTHONHASHSEED=0 $(BIN)/python -m lance_core.testing.simulate --store all --random $(SCHEDULES) --stop-after 0 --processes 4
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --store all --schedules $(SCHEDULES) --stop-after 0 --processes 4
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --store all --random $(SCHEDULES) --stop-after 0 --processes 4
 
 FOLDER ?= seen
 SECONDS ?= 36000
 campaign: setup ## simulate for SECONDS and add up in FOLDER the schedules that differ; goes on where it was ended
-	$(BIN)/python -m lance_core.testing.simulate --campaign $(FOLDER) --seconds $(SECONDS) --processes $(JOBS)
+	$(BIN)/python -m tests.simulation.simulate --campaign $(FOLDER) --seconds $(SECONDS) --processes $(JOBS)
 
 model: ## check the model of the commit protocol exhaustively with spin; fails where spin is not installed
 	$(PYTHON) protocol/check.py

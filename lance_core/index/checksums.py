@@ -22,7 +22,7 @@ from typing import TypeVar
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.store import Store, StoreWriter
-from lance_core.io.testing import WrappedStore
+from lance_core.io.wrapped import WrappedStore
 
 T = TypeVar("T")
 CHUNK = 1 << 18

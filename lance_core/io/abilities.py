@@ -4,7 +4,7 @@
 
     if isinstance(store, DeletesMany): store.delete_many(paths)     else: each path by itself
 
-A wrapper (`io.testing`) has none of these, so that every call goes through what it counts or breaks.
+A wrapper (`io.wrapped`) has none of these, so that every call goes through what it counts or breaks.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from lance_core.file.open import open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.io.memory import MemoryStore
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 from tests.file import file_columns as columns
 from tests.file import file_tables as tables
 

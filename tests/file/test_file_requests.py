@@ -20,7 +20,7 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.cache import LruCache
 from lance_core.io.memory import MemoryStore
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 
 ROWS = 20_000
 RNG = np.random.default_rng(1)

@@ -16,7 +16,7 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.memory import MemoryStore
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 
 _ROWS = 700
 

@@ -61,6 +61,12 @@ def test_the_product_never_imports_the_official_library() -> None:
     assert [path for path in product if pattern.search(path.read_text())] == []
 
 
+def test_the_product_has_no_module_for_tests_and_imports_none() -> None:
+    pattern = re.compile(r"^\s*(import|from) ((\w+\.)*testing|tests|protocol|bench)\b", re.MULTILINE)
+    product = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("lance_core", "airflow_lance")]
+    assert [path for path in product if path.stem == "testing" or pattern.search(path.read_text())] == []
+
+
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [

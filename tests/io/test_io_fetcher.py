@@ -21,7 +21,8 @@ from lance_core.io.memory import MemoryStore
 from lance_core.io.pool import in_work_pool, io_pool, work_pool
 from lance_core.io.ranges import plan_reads
 from lance_core.io.store import Store
-from lance_core.io.testing import CountingStore, SlowStore
+from lance_core.io.wrapped import CountingStore
+from tests.io.faulty_stores import SlowStore
 
 RANGES = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(0, 300)).map(lambda x: ByteRange(x[0], x[0] + x[1])), max_size=40

@@ -14,7 +14,7 @@ from lance_core.fetch import ByteRange, Fetch, ManyRanges
 from lance_core.io.fetcher import drive
 from lance_core.io.local.store import LocalStore
 from lance_core.io.scattered_reads import is_ascending, plan_scatter
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 
 DATA = np.random.default_rng(3).integers(0, 256, 200_000).astype(np.uint8).tobytes()
 

@@ -15,7 +15,8 @@ from lance_core.io.local.store import LocalStore
 from lance_core.io.local.writer import LocalWriter
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store
-from lance_core.io.testing import CountingStore, FaultyStore, SlowStore
+from lance_core.io.wrapped import CountingStore
+from tests.io.faulty_stores import FaultyStore, SlowStore
 from tests.io.store_contract import StoreContract
 
 

@@ -15,7 +15,7 @@ from lance_core.cli.main import cli
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import StoreEntry
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 from lance_core.maintenance.doctor import diagnose
 from lance_core.maintenance.health import health_of
 from lance_core.maintenance.observe import Observation, observe

@@ -21,7 +21,7 @@ from lance_core.commit.references import referenced_files
 from lance_core.errors import LanceError
 from lance_core.io import resolve
 from lance_core.io.store import Store
-from lance_core.io.testing import WrappedStore
+from lance_core.io.wrapped import WrappedStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec

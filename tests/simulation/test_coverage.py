@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lance_core.testing import actors, outsider
-from lance_core.testing.scenario import Theatre
-from lance_core.testing.scenarios import NAMED
-from lance_core.testing.schedule import CRASH, FAULTS, Deviation, Schedule
+from tests.simulation import actors, outsider
+from tests.simulation.scenario import Theatre
+from tests.simulation.scenarios import NAMED
+from tests.simulation.schedule import CRASH, FAULTS, Deviation, Schedule
 
 _PAGE = Path(__file__).parents[2] / "docs/protocol.md"
 _JOBS: Mapping[str, str] = {

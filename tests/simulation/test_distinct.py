@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from lance_core.errors import InputError
-from lance_core.testing import campaign, simulate
-from lance_core.testing.distinct import trace_of
-from lance_core.testing.engine import CallStep, ScheduledRun
-from lance_core.testing.explore import Bounds
-from lance_core.testing.schedule import StoreCall
-from lance_core.testing.sources import digest_of_sources
+from tests.simulation import campaign, simulate
+from tests.simulation.distinct import trace_of
+from tests.simulation.engine import CallStep, ScheduledRun
+from tests.simulation.explore import Bounds
+from tests.simulation.schedule import StoreCall
+from tests.simulation.sources import digest_of_sources
 
 
 def _run(*calls: str) -> ScheduledRun:

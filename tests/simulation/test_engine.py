@@ -9,14 +9,14 @@ from itertools import product
 import pytest
 
 from lance_core.errors import AlreadyExistsError, InputError, StoreError
-from lance_core.testing.determinism import installed
-from lance_core.testing.engine import Engine, ScheduledRun
-from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.scenario import RunVerdict, Scenario, Stage, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import CRASH, END, JUMP, LATE, LOST, STALE, START, SWITCH, Deviation, Schedule, label_of
-from lance_core.testing.stores import world_of
-from lance_core.testing.world import BEGINNING, Killed, World
+from tests.simulation.determinism import installed
+from tests.simulation.engine import Engine, ScheduledRun
+from tests.simulation.explore import Bounds, explore
+from tests.simulation.scenario import RunVerdict, Scenario, Stage, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.schedule import CRASH, END, JUMP, LATE, LOST, STALE, START, SWITCH, Deviation, Schedule, label_of
+from tests.simulation.stores import world_of
+from tests.simulation.world import BEGINNING, Killed, World
 
 
 def _run(works: dict[str, Callable[[World], object]], *deviations: Deviation) -> tuple[World, ScheduledRun]:

@@ -6,15 +6,15 @@ from itertools import islice
 
 import pytest
 
-from lance_core.testing.distinct import trace_of
-from lance_core.testing.engine import Engine
-from lance_core.testing.histories import Histories
-from lance_core.testing.scenario import RunVerdict, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import CRASH, LATE, LOST, Deviation
-from lance_core.testing.stores import STORES, world_of
-from lance_core.testing.walk import walk
-from lance_core.testing.world import World
+from tests.simulation.distinct import trace_of
+from tests.simulation.engine import Engine
+from tests.simulation.histories import Histories
+from tests.simulation.scenario import RunVerdict, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.schedule import CRASH, LATE, LOST, Deviation
+from tests.simulation.stores import STORES, world_of
+from tests.simulation.walk import walk
+from tests.simulation.world import World
 
 _SAMPLE = ("zombie", "overlapping-commits", "two-merges", "outside-prune-and-gc", "everything")
 

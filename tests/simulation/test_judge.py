@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.testing.determinism import installed
-from lance_core.testing.judge import Judge
-from lance_core.testing.stores import URI, world_of
-from lance_core.testing.world import World
+from tests.simulation.determinism import installed
+from tests.simulation.judge import Judge
+from tests.simulation.stores import URI, world_of
+from tests.simulation.world import World
 
 
 def _without(deleted: int, monkeypatch: pytest.MonkeyPatch) -> World:

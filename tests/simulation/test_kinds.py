@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lance_core.jobs.registry import KINDS
-from lance_core.testing.kinds import KINDS_IN_SITUATIONS, OPEN, SITUATIONS, WORKS
-from lance_core.testing.scenarios import SCENARIOS
+from tests.simulation.kinds import KINDS_IN_SITUATIONS, OPEN, SITUATIONS, WORKS
+from tests.simulation.scenarios import SCENARIOS
 
 
 def test_no_kind_that_stages_is_left_out() -> None:

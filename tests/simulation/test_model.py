@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.scenario import RunVerdict, Theatre
-from lance_core.testing.scenarios import SCENARIOS
 from protocol import check, traces
+from tests.simulation.explore import Bounds, explore
+from tests.simulation.scenario import RunVerdict, Theatre
+from tests.simulation.scenarios import SCENARIOS
 
 pytestmark = [
     pytest.mark.slow,

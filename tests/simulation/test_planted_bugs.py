@@ -18,10 +18,10 @@ from lance_core.commit.registry import attempts, fences, folding, group_fences, 
 from lance_core.commit.service import alone, commit_staged, publisher
 from lance_core.commit.staging import drain, in_use, marks, remove, staged
 from lance_core.io.external.store import ExternalStore
-from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import Schedule
+from tests.simulation.explore import Bounds, explore
+from tests.simulation.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.schedule import Schedule
 
 Patch = pytest.MonkeyPatch
 SEEDS = Path(__file__).with_name("seeds")

@@ -20,14 +20,14 @@ from lance_core.commit.staging import drain, marks, remove
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime import lifecycle
-from lance_core.testing import actors as do
-from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.model import IdentityWork, appended
-from lance_core.testing.scenario import LITTER, RunVerdict, Scenario, Stage, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import CRASH, ERROR
-from lance_core.testing.stores import URI
+from tests.simulation import actors as do
 from tests.simulation import test_planted_bugs as planted
+from tests.simulation.explore import Bounds, explore
+from tests.simulation.model import IdentityWork, appended
+from tests.simulation.scenario import LITTER, RunVerdict, Scenario, Stage, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.schedule import CRASH, ERROR
+from tests.simulation.stores import URI
 
 Patch = pytest.MonkeyPatch
 _BASE = (0, 1, 2, 3)

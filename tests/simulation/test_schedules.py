@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.report import described
-from lance_core.testing.scenario import RunVerdict, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import Schedule
-from lance_core.testing.stores import STORES
-from lance_core.testing.walk import shrink, walk
+from tests.simulation.explore import Bounds, explore
+from tests.simulation.report import described
+from tests.simulation.scenario import RunVerdict, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.schedule import Schedule
+from tests.simulation.stores import STORES
+from tests.simulation.walk import shrink, walk
 
 SEEDS = Path(__file__).with_name("seeds")
 _DEFAULT, _LONG = 12, 3000

@@ -25,8 +25,8 @@ from lance_core.io.external.sql import SqlRegister
 from lance_core.io.external.store import ExternalStore, ManifestRegister
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store, without_folder
-from lance_core.io.testing import FaultyStore
 from tests.commit.commit_support import append, create, live_rows
+from tests.io.faulty_stores import FaultyStore
 from tests.io.store_contract import StoreContract
 from tests.stores.emulators import DDB_TABLE, dynamodb, s3_options
 

@@ -37,7 +37,7 @@ from lance_core.errors import LanceError
 from lance_core.io import resolve
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.io.testing import WrappedStore
+from lance_core.io.wrapped import WrappedStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec

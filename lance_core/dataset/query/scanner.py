@@ -36,7 +36,7 @@ from lance_core.dataset.scan.statistics import ScanStatistics, report
 from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 
 __all__ = ["LanceScanner", "ScanRequest", "as_filter"]
 

@@ -19,7 +19,7 @@ from lance_core.commit.naming import NamingScheme
 from lance_core.errors import CorruptFileError, FormatError, NotFoundError, UnsupportedFeatureError, UnsupportedVersionError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 from lance_core.wire.manifest_file import encode_manifest_file
 from tests.commit.commit_support import append, create
 

@@ -29,7 +29,7 @@ from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.io.testing import WrappedStore
+from lance_core.io.wrapped import WrappedStore
 from tests.commit.commit_support import append, create
 
 T = TypeVar("T")

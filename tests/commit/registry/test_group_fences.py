@@ -43,8 +43,8 @@ from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import FaultyStore
 from tests.commit.commit_support import append, create, live_rows, paths, stage
+from tests.io.faulty_stores import FaultyStore
 from tests.protocol.protocol_support import Hook, HookStore, Killed, is_manifest_put, watched
 
 LATER = 10 * 24 * 3600.0

@@ -20,7 +20,7 @@ from lance_core.errors import IncompatibleConflictError, InputError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 from tests.commit.commit_support import append, create, paths, stage
 
 

@@ -44,7 +44,6 @@ from lance_core.errors import (
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import FaultyStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.table.operations import Delete
@@ -53,6 +52,7 @@ from tests.commit import commit_support
 from tests.commit.commit_support import append, create, finish, group_records, live_rows, paths
 from tests.commit.registry.test_group_fences import Interrupted
 from tests.commit.service.test_interleaved import interleave
+from tests.io.faulty_stores import FaultyStore
 from tests.protocol import protocol_support as jobs
 from tests.protocol.protocol_support import Hook, HookStore, Killed, ids, is_manifest_put, rows_at, watched
 

@@ -35,11 +35,12 @@ from lance_core.errors import (
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import FaultyStore, WrappedStore
+from lance_core.io.wrapped import WrappedStore
 from lance_core.table.draft import TableOptions
 from lance_core.table.operations import Append, Overwrite, Project
 from lance_core.table.transaction import Transaction
 from tests.commit.commit_support import ARROW_SCHEMA, append, create, live_rows, paths, stage, write_fragment
+from tests.io.faulty_stores import FaultyStore
 
 T = TypeVar("T")
 

@@ -38,8 +38,8 @@ from lance_core.errors import (
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import FaultyStore
 from tests.commit.commit_support import CONTENT, append, create, finish, group_records, live_rows, paths, stage
+from tests.io.faulty_stores import FaultyStore
 
 LATER = 10 * 24 * 3600.0
 

@@ -26,8 +26,8 @@ from lance_core.errors import IncompatibleConflictError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import FaultyStore
 from tests.commit.commit_support import create, live_rows, stage
+from tests.io.faulty_stores import FaultyStore
 
 
 class Killed(BaseException):

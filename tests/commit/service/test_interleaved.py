@@ -25,7 +25,7 @@ from lance_core.commit.staging.staged import begin_attempt, find_staged
 from lance_core.errors import LanceError
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.io.testing import WrappedStore
+from lance_core.io.wrapped import WrappedStore
 from tests.commit.commit_support import append, create, finish, live_rows, paths, stage
 
 T = TypeVar("T")

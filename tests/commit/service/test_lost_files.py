@@ -21,7 +21,7 @@ from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import IncompatibleConflictError, NotFoundError, RetryableConflictError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.store import Store
-from lance_core.io.testing import WrappedStore
+from lance_core.io.wrapped import WrappedStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 

@@ -18,9 +18,9 @@ import pytest
 import lance_core
 from lance_core import optimize as ours
 from lance_core.errors import InputError, LanceError, RetryableConflictError
-from lance_core.io.testing import FaultyStore
 from tests.dataset.dataset_tables import mixed, same
 from tests.dataset.exact_storage import missing, strangers
+from tests.io.faulty_stores import FaultyStore
 
 OPTIONS = {"target_rows_per_fragment": 90}
 

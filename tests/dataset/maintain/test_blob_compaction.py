@@ -13,7 +13,7 @@ import lance_core
 from lance_core import blob_array, blob_field
 from lance_core.dataset.handle.dataset import LanceDataset
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 
 SIZES = (0, 10, 65_537, 200_000, 4_300_000)
 

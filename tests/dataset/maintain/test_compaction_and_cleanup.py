@@ -24,10 +24,10 @@ from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError, NotFoundError, StoreError
 from lance_core.format.fragment import DeletionFile, Fragment
 from lance_core.format.index import IndexDetails
-from lance_core.io.testing import FaultyStore
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 from tests.dataset.dataset_tables import flat, mixed, same, snapshot_of_files
+from tests.io.faulty_stores import FaultyStore
 
 
 def check(uri: str) -> None:

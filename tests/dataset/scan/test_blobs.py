@@ -14,7 +14,7 @@ import lance_core
 from lance_core.dataset.handle.dataset import LanceDataset
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 
 VALUES = [b"abc", None, b"", bytes(range(256)) * 400, b"y" * 5_000_000, b"end"]
 

@@ -32,7 +32,7 @@ from lance_core.fragment import write_fragments
 from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.io.testing import CountingStore, WrappedStore
+from lance_core.io.wrapped import CountingStore, WrappedStore
 from lance_core.table.operations.append import Append
 from tests.dataset.dataset_tables import flat, mixed
 

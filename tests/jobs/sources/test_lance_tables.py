@@ -15,7 +15,7 @@ import lance_core
 from lance_core.dataset.query.table_view import TableView, as_sql, named_columns
 from lance_core.errors import CorruptFileError, InputError, NotFoundError, SourceMissingError
 from lance_core.io.resolve import resolve_store
-from lance_core.io.testing import CountingStore
+from lance_core.io.wrapped import CountingStore
 from lance_core.jobs import api
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec

@@ -9,11 +9,12 @@ import lance_core
 
 
 def digest_of_sources() -> str:
-    """SHA-256 of the names and contents of every module of the package."""
-    root, found = Path(lance_core.__file__).parent, hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        data = path.read_bytes()
-        found.update(f"{path.relative_to(root).as_posix()} {len(data)}\n".encode() + data)
+    """SHA-256 of the names and contents of every module of the package and of the simulated world."""
+    found = hashlib.sha256()
+    for root in (Path(lance_core.__file__).parent, Path(__file__).parent):
+        for path in sorted(root.rglob("*.py")):
+            data = path.read_bytes()
+            found.update(f"{path.relative_to(root).as_posix()} {len(data)}\n".encode() + data)
     return found.hexdigest()
 
 

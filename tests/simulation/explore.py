@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lance_core.testing.engine import CallStep, ScheduledRun
-from lance_core.testing.scenario import RunVerdict, Theatre
-from lance_core.testing.schedule import (
+from tests.simulation.engine import CallStep, ScheduledRun
+from tests.simulation.scenario import RunVerdict, Theatre
+from tests.simulation.schedule import (
     CRASH,
     END,
     ERROR,

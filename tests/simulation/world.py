@@ -17,9 +17,9 @@ from lance_core.cached import cached_property
 from lance_core.io import manifest_names, pool
 from lance_core.io.cache import LruCache
 from lance_core.io.store import Store
-from lance_core.testing.histories import HistoryMoment, StoreAnswer
-from lance_core.testing.schedule import StoreCall, label_of
 from lance_core.wire.manifest_file import ManifestFile
+from tests.simulation.histories import HistoryMoment, StoreAnswer
+from tests.simulation.schedule import StoreCall, label_of
 
 BEGINNING = 1_700_000_000.0
 """The world's time when it begins, in seconds since the epoch."""

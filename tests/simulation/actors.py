@@ -33,8 +33,8 @@ from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, Drift, JobSpec, OverwriteSpec, SourceSpec
-from lance_core.testing import outsider
-from lance_core.testing.model import (
+from tests.simulation import outsider
+from tests.simulation.model import (
     IdentityWork,
     appended,
     deleted,
@@ -45,8 +45,8 @@ from lance_core.testing.model import (
     rows_of_table,
     unchanged,
 )
-from lance_core.testing.stores import URI
-from lance_core.testing.world import this_actor
+from tests.simulation.stores import URI
+from tests.simulation.world import this_actor
 
 HOUR = 3600.0
 _NAMESPACE = uuid.UUID("5d7a0c0e-6a53-4b7e-9a55-5b1f7a0c2e11")
@@ -59,7 +59,7 @@ def identity_of(name: str) -> str:
 
 def source(ids: Sequence[int], value: int = 0) -> SourceSpec:
     """Rows of the serial model."""
-    return SourceSpec(callable="lance_core.testing.model:rows_of_table", kwargs={"ids": list(ids), "value": value})
+    return SourceSpec(callable="tests.simulation.model:rows_of_table", kwargs={"ids": list(ids), "value": value})
 
 
 def append_work(name: str, ids: Sequence[int], value: int = 0, *, drift: Drift = "fail") -> IdentityWork:
@@ -70,7 +70,7 @@ def append_work(name: str, ids: Sequence[int], value: int = 0, *, drift: Drift =
 
 def new_column_work(name: str, ids: Sequence[int], value: int = 0) -> IdentityWork:
     """Adds rows, and the column that they bring."""
-    rows = SourceSpec(callable="lance_core.testing.model:rows_with_column", kwargs={"ids": list(ids), "value": value})
+    rows = SourceSpec(callable="tests.simulation.model:rows_with_column", kwargs={"ids": list(ids), "value": value})
     spec = AppendSpec(uri=URI, source=rows, schema_drift="fill_and_add", identity=identity_of(name))
     return _work(name, spec, appended(ids, value))
 

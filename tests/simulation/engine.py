@@ -13,10 +13,10 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from lance_core.errors import LanceError
-from lance_core.testing.histories import Histories, bare
-from lance_core.testing.schedule import CRASH, END, JUMP, START, SWITCH, Deviation, StoreCall
-from lance_core.testing.steps import followed
-from lance_core.testing.world import Actor, Killed, World
+from tests.simulation.histories import Histories, bare
+from tests.simulation.schedule import CRASH, END, JUMP, START, SWITCH, Deviation, StoreCall
+from tests.simulation.steps import followed
+from tests.simulation.world import Actor, Killed, World
 
 MAX_STEPS = 20_000
 """More than this in one run is an actor that never ends."""

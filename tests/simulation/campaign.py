@@ -32,12 +32,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.errors import InputError
-from lance_core.testing.distinct import trace_of
-from lance_core.testing.explore import Bounds, schedules_of
-from lance_core.testing.scenario import RunVerdict, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.sources import digest_of_sources, revision
-from lance_core.testing.walk import walk
+from tests.simulation.distinct import trace_of
+from tests.simulation.explore import Bounds, schedules_of
+from tests.simulation.scenario import RunVerdict, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.sources import digest_of_sources, revision
+from tests.simulation.walk import walk
 
 TURN_SECONDS = 20.0
 """Processor time of a turn: short enough to lose, long enough for most of what actors do to be known (see `histories`)."""

@@ -20,9 +20,9 @@ import numpy.random  # noqa: F401  (draws random bits when it is imported: not f
 from lance_core.commit.log import manifests
 from lance_core.io import cache, resolve
 from lance_core.io.threads import Threads
-from lance_core.testing.stores import URI
-from lance_core.testing.world import Actor, World, this_actor
 from lance_core.wire.manifest_file import ManifestFile
+from tests.simulation.stores import URI
+from tests.simulation.world import Actor, World, this_actor
 
 Answer = Callable[[Actor], Any]
 

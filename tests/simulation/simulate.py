@@ -2,13 +2,13 @@
 
 ::
 
-    python -m lance_core.testing.simulate                               a few seconds of everything
-    python -m lance_core.testing.simulate zombie --preemptions 3 --schedules 100000
-    python -m lance_core.testing.simulate --random 10000 --seed 7       by chance, with every kind of fault
-    python -m lance_core.testing.simulate --replay seed.json            one schedule, told step by step
-    python -m lance_core.testing.simulate --save seeds/                 what is found is kept there
-    python -m lance_core.testing.simulate --campaign seen/ --seconds 3600 --processes 2
-    python -m lance_core.testing.simulate --campaign seen/ --report     what that has shown so far
+    python -m tests.simulation.simulate                               a few seconds of everything
+    python -m tests.simulation.simulate zombie --preemptions 3 --schedules 100000
+    python -m tests.simulation.simulate --random 10000 --seed 7       by chance, with every kind of fault
+    python -m tests.simulation.simulate --replay seed.json            one schedule, told step by step
+    python -m tests.simulation.simulate --save seeds/                 what is found is kept there
+    python -m tests.simulation.simulate --campaign seen/ --seconds 3600 --processes 2
+    python -m tests.simulation.simulate --campaign seen/ --report     what that has shown so far
 
 Exit code 0: every schedule ended exact. 1: some did not. See docs/protocol.md.
 """
@@ -27,15 +27,15 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from lance_core.testing import campaign
-from lance_core.testing.campaign_report import reported
-from lance_core.testing.explore import Bounds, explore
-from lance_core.testing.report import described
-from lance_core.testing.scenario import KINDS, RunVerdict, Theatre
-from lance_core.testing.scenarios import SCENARIOS
-from lance_core.testing.schedule import Schedule
-from lance_core.testing.stores import STORES
-from lance_core.testing.walk import shrink, walk
+from tests.simulation import campaign
+from tests.simulation.campaign_report import reported
+from tests.simulation.explore import Bounds, explore
+from tests.simulation.report import described
+from tests.simulation.scenario import KINDS, RunVerdict, Theatre
+from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.schedule import Schedule
+from tests.simulation.stores import STORES
+from tests.simulation.walk import shrink, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _save(tally: TrialTally, folder: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lance_core.testing.simulate",
+        prog="python -m tests.simulation.simulate",
         description="Run the commit protocol on every schedule of small scenarios, and judge what it leaves.",
     )
     add = parser.add_argument
@@ -238,7 +238,7 @@ if __name__ == "__main__":
         # Sets of names are walked through in the same order in every run.
         os.execve(
             sys.executable,
-            [sys.executable, "-m", "lance_core.testing.simulate", *sys.argv[1:]],
+            [sys.executable, "-m", "tests.simulation.simulate", *sys.argv[1:]],
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
     sys.exit(main())

@@ -27,14 +27,14 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.testing.determinism import installed
-from lance_core.testing.engine import Engine, ScheduleChoice, ScheduledRun
-from lance_core.testing.histories import Histories
-from lance_core.testing.judge import Judge, broken, landings, of_strays, orphans, overlooked, theirs
-from lance_core.testing.model import IdentityWork, Rows, serial_outcomes
-from lance_core.testing.schedule import CRASH, LATE, LOST, STALE, Deviation, Schedule
-from lance_core.testing.stores import URI, world_of
-from lance_core.testing.world import Killed
+from tests.simulation.determinism import installed
+from tests.simulation.engine import Engine, ScheduleChoice, ScheduledRun
+from tests.simulation.histories import Histories
+from tests.simulation.judge import Judge, broken, landings, of_strays, orphans, overlooked, theirs
+from tests.simulation.model import IdentityWork, Rows, serial_outcomes
+from tests.simulation.schedule import CRASH, LATE, LOST, STALE, Deviation, Schedule
+from tests.simulation.stores import URI, world_of
+from tests.simulation.world import Killed
 
 T = TypeVar("T")
 _TRIES = 6

@@ -22,9 +22,9 @@ from lance_core.io.external.store import ExternalStore
 from lance_core.io.local.writer import unfinished_gone
 from lance_core.io.paths import UNFINISHED_SUFFIX, is_unfinished
 from lance_core.io.store import Store, StoreEntry, StoreWriter
-from lance_core.testing.schedule import LISTINGS
-from lance_core.testing.steps import do
-from lance_core.testing.world import World, this_actor
+from tests.simulation.schedule import LISTINGS
+from tests.simulation.steps import do
+from tests.simulation.world import World, this_actor
 
 T = TypeVar("T")
 TABLE = "table"

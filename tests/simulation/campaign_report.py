@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lance_core.errors import NotFoundError
-from lance_core.testing.campaign import Outcome, outcomes_of
-from lance_core.testing.scenario import ORPHANS
+from tests.simulation.campaign import Outcome, outcomes_of
+from tests.simulation.scenario import ORPHANS
 
 
 def reported(folder: Path) -> str:
@@ -46,7 +46,7 @@ def _lines(folder: Path, outcomes: list[Outcome]) -> Iterator[str]:
         yield "problems:"
         yield from [f"  {text}" for text in problems]
         names = dict.fromkeys(text.partition(": ")[0] for text in problems)
-        yield from [f"  python -m lance_core.testing.simulate --replay {folder / name}" for name in names]
+        yield from [f"  python -m tests.simulation.simulate --replay {folder / name}" for name in names]
 
 
 def _summed(counters: list[Counter[str]]) -> Counter[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 from lance_core.errors import AlreadyExistsError, NotFoundError, StoreError
-from lance_core.testing.histories import (
+from tests.simulation.histories import (
     Histories,
     HistoryEnd,
     HistoryMoment,
@@ -18,8 +18,8 @@ from lance_core.testing.histories import (
     kept,
     twin_of,
 )
-from lance_core.testing.schedule import ERROR, LATE, LOST, STALE, WRITES, StoreCall
-from lance_core.testing.world import Actor, Killed, World, this_actor
+from tests.simulation.schedule import ERROR, LATE, LOST, STALE, WRITES, StoreCall
+from tests.simulation.world import Actor, Killed, World, this_actor
 
 T = TypeVar("T")
 _WITH_CONTENT = frozenset({"put", "put_if_absent", "create", "close"})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lance_core.testing import actors as do
-from lance_core.testing import outsider
-from lance_core.testing.model import IdentityWork, appended, deleted, overwritten
-from lance_core.testing.scenario import Stage
+from tests.simulation import actors as do
+from tests.simulation import outsider
+from tests.simulation.model import IdentityWork, appended, deleted, overwritten
+from tests.simulation.scenario import Stage
 
 BASE = (0, 1, 2, 3)
 LINK = 100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lance_core.testing.scenario import RunVerdict
-from lance_core.testing.schedule import Deviation, readable
+from tests.simulation.scenario import RunVerdict
+from tests.simulation.schedule import Deviation, readable
 
 
 def described(verdict: RunVerdict, *, about: str = "") -> str:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lance_core.testing import actors as do
-from lance_core.testing.model import IdentityWork
-from lance_core.testing.scenario import Scenario, Stage
-from lance_core.testing.schedule import CRASH, LATE, LOST
+from tests.simulation import actors as do
+from tests.simulation.model import IdentityWork
+from tests.simulation.scenario import Scenario, Stage
+from tests.simulation.schedule import CRASH, LATE, LOST
 
 Works = Callable[[], tuple[IdentityWork, IdentityWork]]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_core.testing import setups
-from lance_core.testing.kinds import KINDS_IN_SITUATIONS
-from lance_core.testing.scenario import Scenario
-from lance_core.testing.schedule import CRASH, ERROR, JUMP, LATE, LOST, STALE
+from tests.simulation import setups
+from tests.simulation.kinds import KINDS_IN_SITUATIONS
+from tests.simulation.scenario import Scenario
+from tests.simulation.schedule import CRASH, ERROR, JUMP, LATE, LOST, STALE
 
 _PLAIN = (CRASH, LOST, LATE)
 _CLOCKS = (CRASH, JUMP)

@@ -19,9 +19,9 @@ from lance_core.commit.log.manifests import list_versions, open_path
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.errors import NotFoundError
 from lance_core.io.store import Store
-from lance_core.testing.judge import lines
-from lance_core.testing.model import rows_of_table
-from lance_core.testing.stores import URI
+from tests.simulation.judge import lines
+from tests.simulation.model import rows_of_table
+from tests.simulation.stores import URI
 
 _UNVERIFIED_SECONDS = 7 * 24 * 3600.0
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lance_core.testing.engine import CallStep, ScheduledRun
-from lance_core.testing.schedule import JUMP, LISTINGS, START
+from tests.simulation.engine import CallStep, ScheduledRun
+from tests.simulation.schedule import JUMP, LISTINGS, START
 
 _MASK = (1 << 64) - 1
 

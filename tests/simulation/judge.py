@@ -25,9 +25,9 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.cache import shared_cache
 from lance_core.io.store import Store
-from lance_core.testing.model import Row, Rows
-from lance_core.testing.world import World
 from lance_core.wire.manifest_file import decode_manifest_file
+from tests.simulation.model import Row, Rows
+from tests.simulation.world import World
 
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lance_core.testing.explore import JUMP_SECONDS, Footprint, befalls
-from lance_core.testing.scenario import Problem, RunVerdict, Theatre
-from lance_core.testing.schedule import END, FAULTS, JUMP, START, SWITCH, Deviation, Schedule, StoreCall
+from tests.simulation.explore import JUMP_SECONDS, Footprint, befalls
+from tests.simulation.scenario import Problem, RunVerdict, Theatre
+from tests.simulation.schedule import END, FAULTS, JUMP, START, SWITCH, Deviation, Schedule, StoreCall
 
 
 def walk(theatre: Theatre, *, seed: int, preemptions: int = 6, faults: int = 2) -> Iterator[RunVerdict]:
