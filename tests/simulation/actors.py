@@ -43,6 +43,7 @@ from tests.simulation.model import (
     overwritten,
     replaced,
     rows_of_table,
+    strictly,
     unchanged,
 )
 from tests.simulation.stores import URI
@@ -103,6 +104,12 @@ def overwrite_work(name: str, ids: Sequence[int]) -> IdentityWork:
     """Replaces the table."""
     spec = OverwriteSpec(uri=URI, source=source(ids), identity=identity_of(name), if_moved="overwrite")
     return _work(name, spec, overwritten(ids))
+
+
+def strict_overwrite(name: str, ids: Sequence[int], *, over: Sequence[int], actor: str) -> IdentityWork:
+    """Replaces the table if it still has the rows `over`; nobody stages it again once it is refused."""
+    spec = OverwriteSpec(uri=URI, source=source(ids), identity=identity_of(name))
+    return IdentityWork(name, spec.identity, (strictly(over, overwritten(ids)),), lambda: run_job(spec), actor=actor)
 
 
 def compact_work(name: str) -> IdentityWork:

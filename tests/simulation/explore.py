@@ -49,6 +49,8 @@ class Bounds:
     preemptions: int = 2
     faults: int = 1
     schedules: int = 10_000
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Second faults behind a first one, in every scenario; see `schedule.PAIRS`."""
 
 
 @dataclass
@@ -156,15 +158,15 @@ class _Search:
         first = _position(run, schedule.deviations)
         may_preempt = schedule.num_preemptions < self._bounds.preemptions
         may_fail = schedule.num_faults < self._bounds.faults
+        seconds = self._second_faults(schedule)
         for index in range(first, len(run.steps)):
             step = run.steps[index]
             if step.note == "dies":
                 continue
             if may_preempt:
                 yield from self._preemptions(schedule, step)
-            if may_fail:
-                for fault in self._faults(step):
-                    yield schedule.plus(fault)
+            for fault in self._faults(step, self._theatre.scenario.faults if may_fail else seconds):
+                yield schedule.plus(fault)
         for position, actor, left in run.ends:
             if position >= first:
                 for name in left[1:]:
@@ -179,9 +181,14 @@ class _Search:
             else:
                 self._left_out.append((child, call))
 
-    def _faults(self, step: CallStep) -> Iterator[Deviation]:
+    def _second_faults(self, schedule: Schedule) -> Sequence[str]:
+        """What may come beyond the bound, behind the one fault that it allows."""
+        faults = [item.do for item in schedule.deviations if item.is_fault]
+        pairs = {*self._theatre.scenario.pairs, *self._bounds.pairs}
+        return [second for first, second in sorted(pairs) if faults == [first]]
+
+    def _faults(self, step: CallStep, kinds: Sequence[str]) -> Iterator[Deviation]:
         call = step.call
-        kinds: Sequence[str] = self._theatre.scenario.faults
         for kind in kinds:
             if befalls(kind, call):
                 seconds = JUMP_SECONDS if kind == JUMP else 0.0

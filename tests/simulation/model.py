@@ -17,6 +17,7 @@ import pyarrow as pa
 Row = tuple[int, int]
 Rows = tuple[Row, ...]
 Change = Callable[[Rows], Rows]
+_IMPOSSIBLE: Rows = ((-1, -1),)
 
 
 def rows_of_table(ids: Iterable[int], value: int = 0) -> pa.Table:
@@ -71,6 +72,11 @@ def merged(ids: Sequence[int], value: int) -> Change:
 def overwritten(ids: Sequence[int], value: int = 0) -> Change:
     """Nothing else is left."""
     return lambda rows: appended(ids, value)(())
+
+
+def strictly(ids: Sequence[int], change: Change) -> Change:
+    """A change of just these rows; on any others it has no place in an order."""
+    return lambda rows: change(rows) if rows == appended(ids)(()) else _IMPOSSIBLE
 
 
 def unchanged(rows: Rows) -> Rows:

@@ -67,6 +67,8 @@ class Scenario:
     faults: tuple[str, ...] = (CRASH, LOST, LATE)
     prunes: bool = False
     """Whether history goes: only then may it be unknown what landed."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Second faults that the systematic search tries behind a first one, beyond its bound of faults."""
 
 
 BROKEN, ROWS, TWICE, BLOCKED, ERRED, LITTER, MISLED = "broken", "rows", "twice", "blocked", "erred", "litter", "misled"

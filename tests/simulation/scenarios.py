@@ -8,6 +8,7 @@ from tests.simulation import setups
 from tests.simulation.kinds import KINDS_IN_SITUATIONS
 from tests.simulation.scenario import Scenario
 from tests.simulation.schedule import CRASH, ERROR, JUMP, LATE, LOST, STALE
+from tests.simulation.wider import WIDER
 
 _PLAIN = (CRASH, LOST, LATE)
 _CLOCKS = (CRASH, JUMP)
@@ -154,5 +155,5 @@ NAMED: Mapping[str, Scenario] = {
     )
 }
 
-SCENARIOS: Mapping[str, Scenario] = {**NAMED, **KINDS_IN_SITUATIONS}
-"""Those by name, and every kind of staged work in every situation of `kinds`."""
+SCENARIOS: Mapping[str, Scenario] = {**NAMED, **KINDS_IN_SITUATIONS, **WIDER}
+"""Those by name, every kind of staged work in every situation of `kinds`, and those of `wider`."""

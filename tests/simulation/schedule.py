@@ -26,6 +26,9 @@ START, END = "start", "end"
 SWITCH = "switch"
 CRASH, LOST, LATE, ERROR, STALE, JUMP = "crash", "lost reply", "late", "error", "stale", "jump"
 FAULTS = (CRASH, LOST, LATE, ERROR, STALE, JUMP)
+PAIRS = ((LATE, ERROR), (LOST, CRASH))
+"""Two faults of which the second shows what the first has left behind: a put that lands behind the next refusal, a process
+that dies with an answer which it never got."""
 
 _OF_A_DISK = ("create", "rename", "link")
 _OF_A_REGISTER = ("add", "change", "replace", "remove")

@@ -33,7 +33,7 @@ from tests.simulation.explore import Bounds, explore
 from tests.simulation.report import described
 from tests.simulation.scenario import KINDS, RunVerdict, Theatre
 from tests.simulation.scenarios import SCENARIOS
-from tests.simulation.schedule import Schedule
+from tests.simulation.schedule import PAIRS, Schedule
 from tests.simulation.stores import STORES
 from tests.simulation.walk import shrink, walk
 
@@ -168,7 +168,8 @@ def _all(jobs: Sequence[Trial], *, processes: int) -> Iterator[TrialTally]:
 
 
 def _job(options: argparse.Namespace, scenario: str, store: str) -> Trial:
-    bounds = Bounds(preemptions=options.preemptions, faults=options.faults, schedules=options.schedules)
+    pairs = PAIRS if options.pairs else ()
+    bounds = Bounds(preemptions=options.preemptions, faults=options.faults, schedules=options.schedules, pairs=pairs)
     kinds = tuple(options.kinds) if options.kinds else tuple(KINDS)
     return Trial(scenario, store, bounds, random=options.random, seed=options.seed, kinds=kinds, at_most=options.stop_after)
 
@@ -219,6 +220,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--preemptions", type=int, default=2, help="how often an actor that could go on is stopped (default 2)")
     add("--faults", type=int, default=1, help="how many faults a schedule has (default 1)")
+    add("--pairs", action="store_true", help="a second fault behind a first: late and refused, a lost response and a kill")
     add("--schedules", type=int, default=300, help="at most so many of each scenario (default 300)")
     add("--random", type=int, default=0, metavar="N", help="instead of the systematic search: so many by chance, all faults")
     add("--seed", type=int, default=0, help="of the random ones")

@@ -256,7 +256,8 @@ BUGS = {
 _SLOW = frozenset({"a vanished manifest refers to nothing", "the ledger comes last", "the fence goes first"})
 
 
-def _first_problem(bug: Bug) -> tuple[int, RunVerdict] | None:
+def first_problem(bug: Bug) -> tuple[int, RunVerdict] | None:
+    """The first schedule that shows it, of the systematic search."""
     found: list[tuple[int, RunVerdict]] = []
 
     def stop(number: int, verdict: RunVerdict) -> bool:
@@ -272,7 +273,7 @@ def _first_problem(bug: Bug) -> tuple[int, RunVerdict] | None:
 def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
     bug = BUGS[name]
     bug.plant(monkeypatch)
-    found = _first_problem(bug)
+    found = first_problem(bug)
     assert found is not None, f"not in {bug.schedules} schedules of {bug.scenario}"
     print(f"{name}: schedule {found[0]} of {bug.scenario}: {found[1].problems[0]}")
 
@@ -281,7 +282,7 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
 @pytest.mark.parametrize("scenario", sorted({bug.scenario for bug in BUGS.values()}))
 def test_the_same_schedules_of_the_code_as_it_is_end_exact(scenario: str) -> None:
     most = max(bug.schedules for bug in BUGS.values() if bug.scenario == scenario)
-    found = _first_problem(Bug(lambda patch: None, scenario, most))
+    found = first_problem(Bug(lambda patch: None, scenario, most))
     assert found is None, str(found[1].problems) if found else ""
 
 

@@ -1,0 +1,57 @@
+"""Scenarios that a wider world needs: strict work, two of one kind in one commit, and faults that come in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.simulation import actors as do
+from tests.simulation import setups
+from tests.simulation.scenario import Scenario, Stage
+from tests.simulation.schedule import CRASH, ERROR, LATE, LOST, PAIRS
+
+_PLAIN = (CRASH, LOST, LATE)
+
+
+def strict_overwrite() -> Stage:
+    """A strict overwrite beside an append, which must never be erased."""
+    do.begin_table(setups.BASE)
+    append = do.append_work("append", (100,))
+    overwrite = do.strict_overwrite("overwrite", (7, 8), over=setups.BASE, actor="commit")
+    do.stage(overwrite, append)
+    return Stage((overwrite, append), {"commit": do.commit(overwrite), "second commit": do.commit(append)})
+
+
+def two_replacements_in_one() -> Stage:
+    """Two replacements of one day, which has no rows yet, in one commit, beside a commit of the first."""
+    do.begin_table(setups.BASE)
+    low = setups.LINK
+    works = (do.replace_work("replace 1", low, (101, 102), 1), do.replace_work("replace 2", low, (102, 103), 2))
+    do.stage(*works)
+    return Stage(works, {"commit": do.commit(*works, tries=3), "second commit": do.commit(works[0], tries=3)})
+
+
+def two_merges_in_one() -> Stage:
+    """Two merges that insert one key, in one commit, beside a commit of the first."""
+    do.begin_table(setups.BASE)
+    works = (do.merge_work("merge 1", (1, 100), 1), do.merge_work("merge 2", (2, 100), 2))
+    do.stage(*works)
+    return Stage(works, {"commit": do.commit(*works, tries=3), "second commit": do.commit(works[0], tries=3)})
+
+
+WIDER: Mapping[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("strict-overwrite", "a strict overwrite beside an append", strict_overwrite, _PLAIN),
+        Scenario(
+            "two-replacements-in-one", "two replacements of one day in one commit", two_replacements_in_one, (CRASH, LATE)
+        ),
+        Scenario("two-merges-in-one", "two merges that insert one key, in one commit", two_merges_in_one, (CRASH, LATE)),
+        Scenario(
+            "rebased-delete-in-doubt",
+            "a delete that must be rebased: a put in doubt, and then a refusal",
+            setups.rebased_delete,
+            (*_PLAIN, ERROR),
+            pairs=PAIRS,
+        ),
+    )
+}
