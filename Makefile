@@ -79,10 +79,11 @@ model: ## check the model of the commit protocol exhaustively with spin; fails w
 HOSTILE ?= 10000
 FUZZ ?= 100000
 
-hostile: setup ## HOSTILE tables by strangers, every kind of file changed by its structure, and as many forged indices and schemas
+hostile: setup ## HOSTILE tables by strangers, every kind of file changed by its structure, and as many forged indices, schemas and fields by reflection
 	$(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --count $(HOSTILE)
 	$(BIN)/python tests/security/hostile_indices.py --processes $(JOBS) --count $(HOSTILE)
 	$(BIN)/python tests/security/forged_types.py --count $(HOSTILE)
+	$(BIN)/python tests/security/hostile_structures.py --count $(HOSTILE)
 
 fuzz: setup ## FUZZ data, index and deletion files with changed bytes, read by kernels with bounds checks
 	LANCE_KERNELS_CHECKED=1 $(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --files --count $(FUZZ)

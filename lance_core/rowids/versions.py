@@ -38,6 +38,26 @@ class VersionSequence:
         versions = np.array([run.version for run in self.runs], dtype=np.uint64)
         return np.repeat(versions, [run.num_rows for run in self.runs]) if self.runs else np.empty(0, dtype=np.uint64)
 
+    def at(self, rows: npt.NDArray[np.integer]) -> UInt64Array:
+        """The versions of some physical rows, all of which the runs cover; memory for these and for the runs."""
+        ends = np.cumsum([run.num_rows for run in self.runs], dtype=np.int64)
+        versions = np.array([run.version for run in self.runs], dtype=np.uint64)
+        found: UInt64Array = versions[np.searchsorted(ends, rows, side="right")]
+        return found
+
+    def with_rows(self, rows: Iterable[int], version: int) -> VersionSequence:
+        """Other runs: the physical rows given are of `version`, the rest is as it was."""
+        changed = np.unique(np.fromiter(rows, dtype=np.int64))
+        if not len(changed):
+            return self
+        ends = np.cumsum([run.num_rows for run in self.runs], dtype=np.int64)
+        bounds = np.unique(np.concatenate([[0], ends, changed, changed + 1]))
+        starts, lengths = bounds[:-1], np.diff(bounds)
+        values = np.where(np.isin(starts, changed), np.uint64(version), self.at(starts))
+        first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        totals = np.add.reduceat(lengths, first)
+        return VersionSequence(tuple(map(VersionRun, totals.tolist(), values[first].tolist())))
+
 
 def constant_versions(num_rows: int, version: int) -> VersionSequence:
     """All rows of one version."""

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.errors import InputError
+from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.fragment import ExternalFile, Fragment
 from lance_core.rowids.message import decode_row_ids, decode_versions, encode_row_ids, encode_versions
 from lance_core.rowids.sequence import RowIdSequence, concat_sequences, range_sequence
-from lance_core.rowids.versions import constant_versions, versions_of
+from lance_core.rowids.versions import VersionSequence, constant_versions, versions_of
 
 
 def num_row_ids(fragment: Fragment) -> int:
@@ -60,15 +60,11 @@ def with_updated(fragment: Fragment, version: int) -> Fragment:
 
 def with_updated_offsets(fragment: Fragment, offsets: Sequence[int], version: int) -> Fragment:
     """The rows at `offsets` (physical) last updated by `version`; the others keep theirs, 1 where nobody wrote it down."""
-    stored = fragment.last_updated_at_versions
-    versions = np.ones(fragment.physical_rows, dtype=np.uint64)
-    if isinstance(stored, bytes):
-        known = decode_versions(stored).to_array()[: len(versions)]
-        versions[: len(known)] = known
-    if len(offsets) and max(offsets) >= len(versions):
-        raise InputError(f"offset {max(offsets)} is not within the {len(versions)} rows of fragment {fragment.id}")
-    versions[np.asarray(offsets, dtype=np.int64)] = version
-    return replace(fragment, last_updated_at_versions=encode_versions(versions_of(versions)))
+    stored, rows = fragment.last_updated_at_versions, fragment.physical_rows
+    known = _versions(fragment, stored) if isinstance(stored, bytes) else constant_versions(rows, 1)
+    if len(offsets) and max(offsets) >= rows:
+        raise InputError(f"offset {max(offsets)} is not within the {rows} rows of fragment {fragment.id}")
+    return replace(fragment, last_updated_at_versions=encode_versions(known.with_rows(offsets, version)))
 
 
 def with_moved_versions(fragment: Fragment, *, num_moved: int, sources: Iterable[Fragment], version: int) -> Fragment:
@@ -90,14 +86,30 @@ def _created_at(ids: npt.NDArray[np.uint64], sources: Iterable[Fragment]) -> npt
     for source in sources:
         if not isinstance(source.row_ids, bytes) or not isinstance(source.created_at_versions, bytes):
             continue
-        source_ids = _row_ids(source).to_array()
-        versions = decode_versions(source.created_at_versions).to_array()
+        sequence = _row_ids(source)
+        _check_length(source, "row ids", len(sequence))
+        versions = _versions(source, source.created_at_versions)
+        if not len(sequence):
+            continue
+        source_ids = sequence.to_array()
         order = np.argsort(source_ids, kind="stable")
         position = np.minimum(np.searchsorted(source_ids, ids, sorter=order), len(order) - 1)
         row = order[position]
         hit = source_ids[row] == ids
-        found[hit] = versions[np.minimum(row[hit], len(versions) - 1)]
+        found[hit] = versions.at(row[hit])
     return found
+
+
+def _versions(fragment: Fragment, stored: bytes) -> VersionSequence:
+    versions = decode_versions(stored)
+    _check_length(fragment, "row versions", len(versions))
+    return versions
+
+
+def _check_length(fragment: Fragment, what: str, length: int) -> None:
+    """What stands beside the rows is as long as they are, as readers require it."""
+    if length != fragment.physical_rows:
+        raise CorruptFileError(f"fragment {fragment.id} has {length} {what} for {fragment.physical_rows} rows")
 
 
 def _row_ids(fragment: Fragment) -> RowIdSequence:

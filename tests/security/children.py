@@ -5,8 +5,9 @@
     findings = run_in_children(["tests/security/forged_types.py", "--child"], range(20_000), state=None)
 
 A child is given a range of cases, says `start <case>` before each and `escape <case> <text>` for what it finds. When it ends
-before its time (a signal, an abort inside a native library, no word for a minute), the case it was at is the finding, and
-the next child goes on behind it. `state` is a file that remembers how far a run has come.
+before its time (a signal, an abort inside a native library, no word for two minutes), the case it was at is tried alone;
+where that one ends well, the fault is an earlier case's and halving finds the shortest run that ends the process. The next
+child goes on behind it. `state` is a file that remembers how far a run has come.
 """
 
 from __future__ import annotations
@@ -47,12 +48,26 @@ def run_in_children(command: list[str], cases: range, *, state: Path | None = No
         if last < at:
             raise RuntimeError(f"a child did not come to its first case: {ended}")
         if ended:
-            findings.append(Finding(last, ended))
-            print(f"case {last}: {ended}", flush=True)
+            findings.append(Finding(last, _blamed(command, at, last, ended)))
+            print(f"case {last}: {findings[-1].what}", flush=True)
         at = last + 1
         if state is not None:
             state.write_text(str(at))
     return findings
+
+
+def _blamed(command: list[str], first: int, last: int, ended: str) -> str:
+    """What ended a child at the case `last`, and the cases that it takes: that one alone, or the fewest before it."""
+    if _child(command, last, last + 1)[1]:
+        return ended
+    ends, goes_on = first, last  # a run from here to the last ends the process, as was seen, and from there it does not
+    while goes_on - ends > 1:
+        middle = (ends + goes_on) // 2
+        if _child(command, middle, last + 1)[1]:
+            ends = middle
+        else:
+            goes_on = middle
+    return f"after the cases from {ends}: {ended}"
 
 
 def _child(command: list[str], start: int, stop: int) -> tuple[int, str, list[Finding]]:

@@ -26,8 +26,9 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from budget import Budget
 from children import run_in_children
-from hostile_tables import _framed, guarded, limit_to, prepare
+from hostile_tables import _framed, prepare
 
 import lance_core
 from lance_core.arrow.logical import logical_of, parse_logical
@@ -81,8 +82,6 @@ VALUES = (
     b"lance.bfloat16", b"lance.blob.v2", b"lance.json", b"arrow.py_extension_type", b"x" * 70_000,
     b"arrow.variable_shape_tensor",
 )  # fmt: skip
-MEMORY_BYTES = 1 << 30
-"""Beyond what a child has when it is warm; of address space, of which threads reserve some."""
 IDS = (-3, -2, -1, 0, 1, 7, 65536, 2**31 - 1, 2**31 - 2, 2**31 - 2**20, -(2**31))
 
 
@@ -207,7 +206,7 @@ def child(cases: range) -> int:
                 action()
         shutil.rmtree(good)
         build(good)
-        limit_to(MEMORY_BYTES)
+        budget = Budget()
         for case in cases:
             print(f"start {case}", flush=True)
             message = table_pb2.Manifest.FromString(section_bytes(data, position, what="manifest"))
@@ -223,7 +222,7 @@ def child(cases: range) -> int:
                 except Exception as error:
                     print(f"escape {case} {note}: round trip: {type(error).__name__} {error!r:.200}", flush=True)
             for verb, action in verbs(str(work)).items():
-                what = guarded(action, watch, work)
+                what = budget.guarded(action, watch, work)
                 if what:
                     print(f"escape {case} {note}: {verb}: {what}".replace("\n", " "), flush=True)
                 if verb == "open" and watch.refused:

@@ -542,16 +542,16 @@ def run_case(seed: int, good: Path, work: Path, watch: Watch) -> list[Escape]:
 _OPENING_OTHERWISE = frozenset({"tag", "branch", "ledger", "failure", "stage", "clones", "commit", "gc"})
 
 
-def guarded(action: Callable[[], object], watch: Watch, work: Path) -> str:
+def guarded(action: Callable[[], object], watch: Watch, work: Path, *, seconds: float = CASE_SECONDS) -> str:
     watch.found, watch.root, watch.refused = [], str(work), False
-    signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS)
     try:
         action()
     except LanceError:
         watch.refused = True
     except TooLongError:
-        return f"more than {CASE_SECONDS:.0f} s of work, or {WAIT_SECONDS:.0f} s of waiting"
+        return f"more than {seconds:.0f} s of work, or {WAIT_SECONDS:.0f} s of waiting"
     except EndedError:
         raise
     except BaseException as error:
