@@ -33,7 +33,7 @@ from airflow_lance.execution.parse_checks import check_arguments
 from airflow_lance.lineage import Touched, described, lineage, source_paths
 from airflow_lance.links import LanceStagedLink
 from airflow_lance.operators.table import LanceTableOperator
-from lance_core.errors import InputError
+from lance_core.errors import GateFailedError, InputError
 
 if TYPE_CHECKING:
     from airflow_lance.execution.external import Command, CommandRun
@@ -230,9 +230,16 @@ class LanceStageOperator(LanceTableOperator):
             return {**reference, "partitions": keys} if keys else reference
         # A commit that is killed is finished by the next one: nothing of it may be removed.
         self._publishes = True
-        result = publish(
-            self, context, uri=spec.uri, references=[reference], options=options, gates=self.gates, partitions=keys
-        )
+        try:
+            result = publish(
+                self, context, uri=spec.uri, references=[reference], options=options, gates=self.gates, partitions=keys
+            )
+        except GateFailedError:
+            from lance_core.jobs import api
+
+            # No other task would publish these rows, and another run with this identity would find them again.
+            api.abort_rejected(reference, options=options, log=self.log)
+            raise
         self._touched = Touched(spec.uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
         return {**result, "identity": reference["identity"]}
 

@@ -6,7 +6,7 @@
     find_done      has this identity landed, or is it staged already?     -> no Spark is started for it
     read_result    after a run elsewhere: the reference in the table's staged registry, where results are kept
     watch          what became of a job that runs elsewhere
-    abort          give up attempts that will never finish: their files are removed by name
+    abort          give up attempts that will never finish: `abort_rejected`: what gates refused
     commit         publish staged transactions as versions
     look           the facts of a table that conditions are tested on
     open_table     a table to read; `write_table` writes one without staging; `query` reads several with SQL
@@ -55,6 +55,7 @@ __all__ = [
     "Store",
     "abort",
     "abort_identity",
+    "abort_rejected",
     "begin_watch",
     "commit",
     "find_done",
@@ -203,6 +204,19 @@ def abort_identity(uri: str, identity: str, *, options: Options, log: Log) -> No
     with suppress(LanceError, OSError):
         removed = lifecycle.clear_dead(open_store(uri, options), identity)
         log.info("Aborted %s: %d files of unfinished attempts removed", identity, len(removed))
+
+
+def abort_rejected(reference: Mapping[str, Any], *, options: Options, log: Log) -> None:
+    """Remove staged work that its own gates rejected, so that its identity can be staged again from the mended source.
+
+    Never raises: the rejection is the error that counts, and what cannot be removed now is left for a garbage collection.
+    """
+    from lance_core.commit.staging.abort import abort_attempt
+
+    with suppress(LanceError, OSError):
+        store = open_store(str(reference["uri"]), options)
+        removed = abort_attempt(store, str(reference["identity"]), str(reference["attempt"]))
+        log.info("Removed the rejected rows (%d files): the next run reads the source again", len(removed))
 
 
 def commit(

@@ -1,21 +1,37 @@
-"""The quick starts as a stranger follows them: from the wheel, under Airflow's own defaults, without a line of an error."""
+"""The first days of a stranger: from the wheel, under Airflow's own defaults, no error that they did not cause."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+import lance
 import pytest
 
-from tests.docs.test_readme import environment_of, follow, page_of, prepare, wheel_in
+from tests.matrix.stranger import environment_of, for_release, page_of, rows_problems, walk, wheel_in
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_quick_start_from_a_wheel_prints_no_error_under_airflows_defaults(tmp_path: Path, page: str) -> None:
-    _, dag, script = page_of(page)
+def test_a_stranger_from_the_wheel_to_the_third_day(tmp_path: Path) -> None:
     commands = environment_of(wheel_in(tmp_path / "wheels"), tmp_path / "fresh")
-    env = prepare(tmp_path, dag, path=commands)
+    home = tmp_path / "home"
+    home.mkdir()
     where = [str(commands / "python"), "-c", "import airflow_lance; print(airflow_lance.__file__)"]
-    shown = subprocess.run(where, env=env, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run(where, cwd=home, capture_output=True, text=True, check=True, timeout=60)
     assert shown.stdout.startswith(str(tmp_path)), "the wheel's package, not the clone's"
-    follow(script, env, home=tmp_path)
+    walked = walk(commands, home, airflow="3.3.2")
+    assert walked.problems == []
+    assert lance.dataset(home / "first.lance").to_table()["id"].to_pylist() == [1, 2]
+    assert rows_problems(walked.table) == []
+
+
+def test_the_first_page_begins_as_the_readme_does() -> None:
+    """So one of the two is enough for a walk."""
+    assert page_of("docs/index.md") == page_of("README.md")
+
+
+def test_a_page_without_a_word_of_other_imports_is_an_error() -> None:
+    code = page_of("README.md")[1]
+    assert "airflow.sdk" not in for_release(code, "2.11.2")
+    assert for_release(code, "3.1.8") == code
+    with pytest.raises(KeyError):
+        for_release("from airflow.sdk import DAG, Asset\n", "2.11.2")

@@ -68,6 +68,19 @@ def test_gates_of_a_task_by_itself_keep_its_rows_back(local: dict[str, Any]) -> 
     assert not (Path(local["uri"]) / "_versions").exists()
 
 
+def test_rows_that_a_gate_rejected_are_read_again_by_the_next_run_with_their_key(
+    local: dict[str, Any], tmp_path: Path
+) -> None:
+    append = LanceAppendOperator(task_id="append", idempotency_key="day 1", gates=[{"max_null_rates": {"id": 0}}], **local)
+    pq.write_table(pa.table({"id": [1, None]}), tmp_path / "rows.parquet")
+    with pytest.raises(AirflowFailException, match="null"):
+        execute_once(append, publishes=True, run_id="by hand 1")
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "rows.parquet")
+    execute_once(append, publishes=True, run_id="by hand 2")
+    execute_once(append, publishes=True, run_id="by hand 3")
+    assert ids(local["uri"]) == [1, 2]
+
+
 def test_work_that_a_commit_task_takes_is_left_to_it(local: dict[str, Any]) -> None:
     with _dag("taken") as dag:
         plain = LanceAppendOperator(task_id="plain", **local)

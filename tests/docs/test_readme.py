@@ -6,14 +6,14 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import time
-import zipfile
 from pathlib import Path
 
 import lance
 import pytest
 from airflow.sdk import DAG
+
+from tests.matrix.stranger import loud_lines, page_of, prepare, wheel_in
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -37,73 +37,12 @@ def test_the_dag_of_the_readme_has_a_staging_and_a_commit_task() -> None:
     assert dag.get_task("month.commit").upstream_task_ids == {"month.append"}
 
 
-def page_of(name: str) -> tuple[str, str, str]:
-    """The install line, the DAG file and the commands of a page's quick start."""
-    blocks = re.findall(r"```(\w+)\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL)
-    install = next(code for kind, code in blocks if kind == "sh" and "pip install" in code)
-    dag = next(code for kind, code in blocks if kind == "python" and "first_table" in code)
-    return install, dag, next(code for kind, code in blocks if kind == "sh" and "dags test first_table" in code)
-
-
-def prepare(home: Path, dag: str, *, path: Path) -> dict[str, str]:
-    """A home folder with the DAG where the page says; the environment of a person whose commands are in `path`."""
-    folder = home / "airflow" / "dags"
-    folder.mkdir(parents=True)
-    (folder / "first_table.py").write_text(dag)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHONPATH", "PIP_"))}
-    return {
-        **kept,
-        "HOME": str(home),
-        "PATH": os.pathsep.join([str(path), os.environ["PATH"]]),
-        "AIRFLOW_HOME": str(home / "airflow"),
-        "NUMBA_CACHE_DIR": str(home / "kernels"),
-    }
-
-
-QUIET = {
-    r"example_local_kubernetes_executor\.py": "a DAG of Airflow's own that needs Kubernetes; it says so with a traceback",
-}
-"""Lines before a traceback that the reader did not cause and this package cannot prevent, with reasons."""
-
-
-def loud_lines(text: str) -> list[str]:
-    """The lines of errors and tracebacks in what commands have printed, but for those of `QUIET`."""
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
-    is_loud = re.compile(r"\[error|\[critical|\bERROR\b|\bCRITICAL\b|^Traceback \(most recent call last\)")
-    excused = [any(re.search(cause, before) for cause in QUIET) for before in ["", *lines]]
-    return [line for line, known in zip(lines, excused, strict=False) if is_loud.search(line) and not known]
-
-
 def follow(script: str, env: dict[str, str], *, home: Path) -> None:
     done = subprocess.run(["bash", "-euc", script], env=env, cwd=home, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "Berlin" in done.stdout
     assert loud_lines(done.stdout + done.stderr) == []
     assert lance.dataset(home / "first.lance").to_table()["id"].to_pylist() == [1, 2]
-
-
-def wheel_in(folder: Path) -> Path:
-    """The package as a stranger would get it."""
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, check=True, cwd=ROOT, capture_output=True, timeout=300)
-    return next(folder.glob("airflow_provider_lance-*.whl"))
-
-
-def environment_of(wheel: Path, place: Path) -> Path:
-    """Where the commands of an environment are that has this wheel, and else what is installed here."""
-    made = [sys.executable, "-m", "venv", "--without-pip", str(place)]
-    subprocess.run(made, check=True, timeout=300)
-    (packages,) = place.glob("lib/python*/site-packages")
-    with zipfile.ZipFile(wheel) as packed:  # pure Python: installed where it is unpacked
-        packed.extractall(packages)
-    # A line of a .pth file adds a folder without the .pth files in it: those of an editable installation stay out.
-    (packages / "installed_here.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    for name, function in (("airflow", "airflow.__main__:main"), ("lance", "lance_core.cli.main:main")):
-        module, _, called = function.partition(":")
-        script = place / "bin" / name
-        script.write_text(f"#!{place}/bin/python\nimport sys\nfrom {module} import {called}\nsys.exit({called}())\n")
-        script.chmod(0o755)
-    return place / "bin"
 
 
 def test_a_loud_line_is_found() -> None:

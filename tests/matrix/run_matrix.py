@@ -1,5 +1,5 @@
-"""Every supported Airflow, each in an environment of its own: import all modules, then run one DAG of all operators, and
-once for each release that `make test` has not, the pages in a browser.
+"""Every supported Airflow, each in an environment of its own: import all modules, then run one DAG of all operators; once
+for each release that `make test` has not, the pages in a browser, and a stranger's first days (`stranger.py`).
 
 ::
 
@@ -18,11 +18,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.matrix.stranger import environment_of, rows_problems, walk, wheel_in  # noqa: E402  (run as a script)
+
 ENVIRONMENTS = REPOSITORY / ".venv-matrix"
 
 MATRIX = (
@@ -42,6 +47,9 @@ PINS = {
 
 WITH_PAGES = ("3.1.8", "3.2.2")
 """Releases whose UI has places for the pages, beside the one that `make test` runs with."""
+
+WITH_STRANGER = ("2.11.2", "3.1.8")
+"""Releases whose first days are walked through, beside those of the one that `make test` runs with."""
 
 PROBE = """
 import importlib, json, os
@@ -80,8 +88,10 @@ def main(chosen: list[str]) -> int:
         if chosen and f"{airflow}-py{python}" not in chosen:
             continue
         row = _run(airflow, python)
-        if airflow in WITH_PAGES and row.result.startswith("green") and not _had_pages(rows, airflow):
+        if airflow in WITH_PAGES and row.result.startswith("green") and not _has_word(rows, airflow, "the pages"):
             row = replace(row, result=_pages(airflow, python, row.result))
+        if airflow in WITH_STRANGER and row.result.startswith("green") and not _has_word(rows, airflow, "a stranger"):
+            row = replace(row, result=_stranger(airflow, python, row.result))
         rows.append(row)
         print(f"{airflow} on Python {python}: {row.result}", file=sys.stderr, flush=True)
     print("| Airflow | Python | common.compat | pyarrow | result |\n|---|---|---|---|---|")
@@ -102,8 +112,25 @@ def _run(airflow: str, python: str) -> Row:
         return _try(airflow, python, place / "bin" / "python", Path(home))
 
 
-def _had_pages(rows: list[Row], airflow: str) -> bool:
-    return any(row.airflow == airflow and "the pages" in row.result for row in rows)
+def _has_word(rows: list[Row], airflow: str, word: str) -> bool:
+    return any(row.airflow == airflow and word in row.result for row in rows)
+
+
+def _stranger(airflow: str, python: str, result: str) -> str:
+    """The result with that of a stranger's first days added; the official library of this environment judges the rows."""
+    with tempfile.TemporaryDirectory(prefix="lance-stranger-") as place:
+        home = Path(place) / "home"
+        home.mkdir()
+        there = ENVIRONMENTS / f"{airflow}-py{python}" / "bin" / "python"
+        commands = environment_of(wheel_in(Path(place) / "wheels"), Path(place) / "fresh", interpreter=there)
+        began = time.monotonic()
+        walked = walk(commands, home, airflow=airflow)
+        seconds = time.monotonic() - began
+        problems = [*walked.problems] or rows_problems(walked.table)
+    if problems:
+        (ENVIRONMENTS / f"{airflow}-py{python}-stranger.log").write_text("\n".join(problems))
+        return f"failed: a stranger's first days: {problems[0].splitlines()[0][:200]}"
+    return f"{result}, a stranger's first days in {seconds:.0f} s"
 
 
 def _pages(airflow: str, python: str, result: str) -> str:

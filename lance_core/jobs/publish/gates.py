@@ -78,7 +78,7 @@ def make_check(gates: Sequence[GateSpec], store: Store, *, storage_options: Mapp
 
     def check(items: Sequence[tuple[StagedTransaction, Transaction]], newest: Manifest | None) -> None:
         staged = staged_rows(items, newest, store, storage_options=storage_options)
-        cure = "Nothing was published. Fix the rows and run the staging tasks again, or change the gate."
+        cure = "Nothing was published. Fix the rows and clear the tasks that staged them, or change the gate."
         require_gates(gates, staged, where=store.uri, cure=cure)
 
     return check
