@@ -29,8 +29,8 @@ from lance_core.commit.log.manifests import Listing, OpenVersion, open_newest
 from lance_core.commit.model import ALREADY_LANDED, LANDED, CommitResult, StagedTransaction
 from lance_core.commit.registry.claims import make_claim
 from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.landings import find_landed_many
-from lance_core.commit.registry.ledger import landing_of, record_fold
+from lance_core.commit.registry.landings import find_landed_many, known_landing
+from lance_core.commit.registry.ledger import record_fold
 from lance_core.commit.service.alone import publish_alone
 from lance_core.commit.service.callbacks import Check, IfMoved, ReExecute, Withdraw
 from lance_core.commit.service.clearing import clear
@@ -151,6 +151,9 @@ class _Service:
         self._opening: Callable[[], OpenVersion | None] | None = None
         self._present: Sequence[int] | None = None
         self.known: Mapping[StagedTransaction, Transaction] = {}
+        self._in_ledger: set[str] = set()
+        """Those of which the ledger is asked whatever their references say: work that had nothing to do has landed in no
+        version, so that the log alone does not show it."""
 
     def run(self, check: Check | None, re_execute: ReExecute | None) -> CommitResult:
         for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
@@ -161,8 +164,7 @@ class _Service:
             try:
                 self._round(check, re_execute)
             except NotFoundError as error:
-                for uuid, refusal in explain_lost_file(self._store, [*self._pending.values()], error).items():
-                    self._refuse(uuid, refusal)
+                self._leave_out(explain_lost_file(self._store, [*self._pending.values()], error))
         if self._pending:
             raise too_many_rounds(self._store, _MAX_ROUNDS)
         if not self._tally.versions and self._tally.refused:
@@ -178,6 +180,7 @@ class _Service:
         for ref, item in zip(wanted, found, strict=True):
             if isinstance(item, LanceError):
                 self._refuse(ref.identity, item)
+        self._in_ledger.update(ref.identity for ref, item in zip(wanted, found, strict=True) if item is None)
         loaded = [item for item in found if isinstance(item, Loaded)]
         if len(loaded) < len(found):
             return  # some landed since we looked, by another commit's hand, or were left out
@@ -213,9 +216,7 @@ class _Service:
                 self._execute_again([fold.members[number] for number in blamed], re_execute, error)
                 return
             except NotWholeError as error:
-                for uuid, refusal in error.refusals.items():
-                    if landing_of(self._store, uuid) is None:  # else another commit landed and cleared it
-                        self._refuse(uuid, refusal)
+                self._leave_out(error.refusals)
                 return
             except IncompatibleConflictError as error:
                 if lost_creation(fold, self._store):
@@ -227,6 +228,15 @@ class _Service:
             self._note(fold, done)
             if done.already:
                 return  # somebody else published it just now
+
+    def _leave_out(self, refusals: Mapping[str, LanceError]) -> None:
+        """Members that are not whole: refused, unless another commit landed and cleared them, which the ledger was told
+        before."""
+        for uuid, refusal in refusals.items():
+            if known_landing(self._store, uuid) is None:
+                self._refuse(uuid, refusal)
+            else:
+                self._in_ledger.add(uuid)
 
     def _renew_claim(self, *uuids: str) -> None:
         self._publisher.renew_claim({ref.identity: ref.attempt for ref in self._pending.values()}, uuids=uuids)
@@ -242,7 +252,8 @@ class _Service:
     def _leave_out_landed(self) -> None:
         since = {uuid: ref.read_version for uuid, ref in self._pending.items()}
         unknown: dict[str, CommitStateUnknownError] = {}
-        own, later = self._publisher.claim.commit, {uuid for uuid, ref in self._pending.items() if ref.later_only}
+        own = self._publisher.claim.commit
+        later = {uuid for uuid, ref in self._pending.items() if ref.later_only and uuid not in self._in_ledger}
         keep, versions = self._keep_listing, self._publisher.versions
         found = find_landed_many(
             self._store, since, own_commit=own, unknown=unknown, listed=keep, later_only=later, open_at=versions

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.registry.attempts import is_withdrawn
-from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.drain import require_counts
 from lance_core.errors import IncompatibleConflictError, LanceError, NotFoundError, RetryableConflictError
 from lance_core.io.store import Store
@@ -18,7 +17,7 @@ from lance_core.io.store import Store
 def explain_lost_file(
     store: Store, refs: Iterable[StagedTransaction], error: NotFoundError
 ) -> Mapping[str, IncompatibleConflictError]:
-    """Refusals by identity of members that were withdrawn; none where a member has landed, so that another round is due.
+    """Refusals by identity of members that do not count any more: they were withdrawn, or have landed and were cleared.
 
     RetryableConflictError where all members are there: it is a version that went. The error itself where there is no table.
     """
@@ -29,9 +28,6 @@ def explain_lost_file(
         try:
             require_counts(store, ref, is_withdrawn=is_withdrawn(store, ref.identity, ref.attempt))
         except IncompatibleConflictError as refusal:
-            # Asked behind the records: the ledger is written before they are cleared.
-            if landing_of(store, ref.identity) is not None:
-                return {}
             refusals[ref.identity] = refusal
     if refusals:
         return refusals

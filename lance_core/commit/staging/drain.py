@@ -23,6 +23,7 @@ from lance_core.commit.registry import attempts as registry
 from lance_core.commit.registry.claims import guard_path
 from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
 from lance_core.commit.registry.group_fences import publish_together
+from lance_core.commit.registry.landings import known_landing
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.remove import Key, remove_attempt
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
@@ -41,7 +42,7 @@ class Loaded:
 def load_staged(
     store: Store, refs: Sequence[StagedTransaction], *, known: Mapping[StagedTransaction, Transaction]
 ) -> list[Loaded | LanceError | None]:
-    """What references refer to; None for one that has landed in the meantime, the refusal for one that cannot be committed.
+    """What references refer to; None for one that the ledger says has landed, the refusal for one that cannot be committed.
 
     `known` has transactions that were read already.
     """
@@ -110,13 +111,13 @@ def _load_one(store: Store, ref: StagedTransaction) -> Loaded | LanceError | Non
         if error.retryable:
             raise
         # The ledger is written before records are cleared away, so what another commit cleared is found there.
-        return None if landing_of(store, ref.identity) is not None else error
+        return None if known_landing(store, ref.identity) is not None else error
 
 
 def _loaded(store: Store, ref: StagedTransaction, transaction: Transaction) -> Loaded | LanceError | None:
     if transaction.uuid == ref.identity:
         return Loaded(ref, transaction)
-    if landing_of(store, ref.identity) is not None:
+    if known_landing(store, ref.identity) is not None:
         return None
     # Landed work is found by the uuid: under another one it would not be found, and would land twice.
     return CorruptFileError(

@@ -15,10 +15,11 @@ import lance
 import pytest
 
 from lance_core.commit.log.manifests import latest_version, list_versions, load_manifest
+from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry import landings
-from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.registry.attempts import finished_path, list_staged
 from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.history import record_history
 from lance_core.commit.registry.landings import find_landed
@@ -38,6 +39,7 @@ from lance_core.errors import (
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
+from lance_core.table.transaction import Transaction
 from tests.commit.commit_support import CONTENT, append, create, finish, group_records, live_rows, paths, stage
 from tests.io.faulty_stores import FaultyStore
 
@@ -46,6 +48,12 @@ LATER = 10 * 24 * 3600.0
 
 class Killed(BaseException):
     """A process that dies: nothing of ours may catch it."""
+
+
+def load_one(store: Store, ref: StagedTransaction) -> Transaction:
+    transaction = read_transaction_file(store, ref.transaction_path)
+    assert transaction is not None
+    return transaction
 
 
 def memory() -> MemoryStore:
@@ -506,6 +514,35 @@ def test_the_ledger_is_asked_where_the_log_since_the_read_version_has_a_gap(gone
     assert late.later_only
     assert commit_staged(store, [late]).identities == {identity: "already_landed"}
     assert live_rows(store) == [1, 2, 3, 7, 9, 10]
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_what_is_in_no_version_is_found_in_the_ledger(read_before: bool) -> None:
+    """Try 1 begins; try 2 finds nothing to do; the record of try 1's finished work is put late, when its files are gone."""
+    store = memory()
+    create(store)
+    identity = str(uuid.uuid4())
+    sleeping = begin_attempt(store, identity=identity, spec={"kind": "append"}, read_version=1)
+    late = finish(store, sleeping, [7])
+    assert late.later_only
+    transaction = load_one(store, late)
+    record = store.get(finished_path(identity))
+    abort_attempt(store, identity, late.attempt)
+    record_landed(store, identity, version=1, transaction="")
+    store.put(finished_path(identity), record)
+    known = {late: transaction} if read_before else {}
+    assert commit_staged(store, [late], known=known).identities == {identity: "already_landed"}
+    assert live_rows(store) == [1, 2, 3]
+
+
+def test_a_void_record_of_the_ledger_is_no_landing_of_lost_work() -> None:
+    store = memory()
+    create(store)
+    ref = stage(store, [7])
+    abort_attempt(store, ref.identity, ref.attempt)
+    record_landed(store, ref.identity, version=9, transaction="")  # of a table that was here before
+    with pytest.raises(IncompatibleConflictError, match="was withdrawn"):
+        commit_staged(store, [ref])
 
 
 def test_work_that_is_brought_up_to_a_newer_version_asks_the_ledger_again() -> None:
