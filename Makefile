@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
+.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -72,6 +72,11 @@ FOLDER ?= seen
 SECONDS ?= 36000
 campaign: setup ## simulate for SECONDS and add up in FOLDER the schedules that differ; goes on where it was ended
 	$(BIN)/python -m tests.simulation.simulate --campaign $(FOLDER) --seconds $(SECONDS) --processes $(JOBS)
+
+MUTANTS ?= 150
+MUTATED ?= mutated
+mutants: setup ## MUTANTS changes by rule of the commit loop and of what publishes: which scenario or unit test finds each; adds up in MUTATED
+	$(BIN)/python -m tests.simulation.mutants --folder $(MUTATED) --count $(MUTANTS)
 
 model: ## check the model of the commit protocol exhaustively with spin; fails where spin is not installed
 	$(PYTHON) protocol/check.py
