@@ -39,8 +39,8 @@ class Asked:
     """The task that requested work: never part of its digest.
 
     `clear` changes when a user clears the task. `created` is when its DAG run began, where it has begun once only;
-    `max_tries` is Airflow's, which only a clear changes. Both are
-    compared with those of an earlier run, and otherwise only shown.
+    `max_tries` is Airflow's, which only a clear changes. Both are compared with those of an earlier run, and otherwise only
+    shown. `source` is the fingerprint of the files that the try has read.
     """
 
     dag_id: str = ""
@@ -53,6 +53,7 @@ class Asked:
     clear: str = ""
     created: str = ""
     max_tries: int = -1
+    source: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, as JSON-able values."""

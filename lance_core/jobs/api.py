@@ -37,6 +37,7 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import landed_work, lifecycle
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
 from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.runtime.other_content import warn_of_other_content
 from lance_core.jobs.runtime.protocols import JobResult, Runner
 from lance_core.jobs.sources.lance_table import OptionsOf, open_lance
 from lance_core.jobs.sources.open_source import LANCE, from_sql
@@ -111,9 +112,16 @@ def run(spec: JobSpec, *, options: Options, runner: Runner | None = None) -> dic
 
 
 def find_done(spec: JobSpec, *, options: Options) -> DoneWork | None:
-    """Whether the table already knows this identity as landed or staged."""
-    spec = _as_it_lands(spec)
-    done = lifecycle.find_done(open_store(spec.uri, options), spec)
+    """Whether the table already knows this identity as landed or staged. A warning is logged where the files of its source
+    are not those that were read."""
+    spec, store = _as_it_lands(spec), open_store(spec.uri, options)
+    done = lifecycle.find_done(store, spec)
+    if done is not None:
+        warn_of_other_content(store, spec, done.staged, done.landing)
+    return _done_work(spec, done)
+
+
+def _done_work(spec: JobSpec, done: lifecycle.Done | None) -> DoneWork | None:
     if done is None:
         return None
     reason = "is already staged and waits for its commit" if done.version is None else f"landed as version {done.version}"
@@ -167,7 +175,8 @@ def raise_failure(spec: JobSpec, *, options: Options) -> None:
 
 def read_result(spec: JobSpec, *, options: Options) -> dict[str, Any]:
     """The reference that a job elsewhere left in the staged registry. RetryableConflictError when there is none."""
-    found = find_done(spec, options=options)
+    spec = _as_it_lands(spec)
+    found = _done_work(spec, lifecycle.find_done(open_store(spec.uri, options), spec))
     if found is None:
         raise RetryableConflictError(
             f"the job ended without an error, but {spec.identity} is not staged at {spec.uri}",

@@ -27,10 +27,12 @@ from lance_core.errors import LanceError
 from lance_core.jobs.runtime.error_transport import failure_from_plain, failure_to_plain
 from lance_core.jobs.runtime.protocols import ROW, JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.conform import Conformer
+from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.collect import collect
 from lance_core.spark.direct_parquet import DirectParquet, plan_direct, wrap
 from lance_core.spark.lance_tables import LanceTables
+from lance_core.spark.source_files import source_files
 from lance_core.spark.sources import evaluate_sql, open_spark_source
 from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 
@@ -60,6 +62,7 @@ class SparkRows:
     strict_nullability: bool = False
     num_rows: int | None = None
     direct: DirectParquet | None = None
+    files: tuple[SourceFile, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -83,7 +86,8 @@ class SparkRunner(Runner):
     def open_source(self, spec: SourceSpec) -> SparkRows:
         """A source through the session."""
         frame = open_spark_source(self._session(), spec, tables=self._tables)
-        return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)))
+        files = source_files(frame, spec)
+        return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)), files=files)
 
     def open_tasks(self, num_tasks: int) -> SparkRows:
         """Task numbers, each a separate partition."""

@@ -22,6 +22,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.registry import job_of, spec_from_plain
 from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, close_attempt, find_done, look_at, open_attempt
 from lance_core.jobs.runtime.protocols import TaskResult
+from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec
 from lance_core.jobs.staging.append import plan_append
@@ -47,6 +48,7 @@ class _Written:
     schema: pa.Schema
     strict_nullability: bool = False
     num_rows: int | None = None
+    files: tuple[SourceFile, ...] = ()
 
 
 class _Planner:

@@ -27,7 +27,7 @@ from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import find_finished, started_attempts
 from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.landings import find_landed
-from lance_core.commit.registry.ledger import record_landed
+from lance_core.commit.registry.ledger import Landing, record_landed
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.in_use import remove_unused
 from lance_core.commit.staging.remove import ITSELF, remove_attempt
@@ -45,6 +45,7 @@ from lance_core.jobs.runtime.landed_work import (
     withdrawn_by_clear,
 )
 from lance_core.jobs.runtime.lost_files import explain_lost_file
+from lance_core.jobs.runtime.other_content import warn_of_other_content, with_files_of
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
@@ -71,6 +72,7 @@ class Done:
 
     staged: StagedTransaction
     version: int | None = None
+    landing: Landing | None = None
 
 
 def work_of(spec: JobSpec) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
     if landing is not None:
         require_same_work(store, spec, landing, digest=work_digest(work))
         reference = landed_reference(store.uri, landing.identity, landing.version, operation=spec.kind)
-        return Done(finished or reference, landing.version)
+        return Done(finished or reference, landing.version, landing)
     for identity in (spec.identity, *spec.former_identities):
         staged = find_staged(store, identity, spec=work)
         if staged is None or _give_up_unjudgeable(store, staged):
@@ -159,6 +161,7 @@ def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
         return None
     where = f"landed as version {done.version}" if done.version is not None else "already staged and complete"
     log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
+    warn_of_other_content(store, spec, done.staged, done.landing)
     return done.staged
 
 
@@ -169,7 +172,7 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
     plan = plan_job(spec, look_at(store, spec), runner)
     if plan is None:
         return _note_landed(store, spec)
-    attempt, is_closing = open_attempt(spec, plan.table), False
+    attempt, is_closing = open_attempt(with_files_of(plan.source, spec), plan.table), False
     try:
         on_tick = on_tick_of(store, attempt)
         results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]

@@ -12,6 +12,7 @@ from lance_core.jobs.runtime.progress import Ticker
 from lance_core.jobs.runtime.protocols import JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.jobs.sources.open_source import LocalSource, open_local_source
+from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.spec import SourceSpec
 
 
@@ -32,6 +33,11 @@ class LocalRows:
     def num_rows(self) -> int | None:
         """Rows, where the files say so."""
         return self.rows.num_rows
+
+    @property
+    def files(self) -> tuple[SourceFile, ...]:
+        """The files that the rows come from."""
+        return self.rows.files
 
 
 class LocalRunner(Runner):

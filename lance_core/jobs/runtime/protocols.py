@@ -20,6 +20,7 @@ import pyarrow as pa
 from lance_core.commit.model import Attempt, CommitResult, StagedTransaction
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
+from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 from lance_core.table.operations.base import Operation
 
@@ -72,6 +73,10 @@ class JobSource(Protocol):
     @property
     def num_rows(self) -> int | None:
         """Rows where that is known for nothing."""
+
+    @property
+    def files(self) -> tuple[SourceFile, ...]:
+        """The files that the rows come from, where that is known for nothing."""
 
 
 class Runner(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,39 @@ import pyarrow.csv as pc_csv
 import pyarrow.dataset as ds
 
 from lance_core.errors import InputError, SourceMissingError
+from lance_core.jobs.sources.source_files import SourceFile, data_files, expanded, local_files, remote_files
 
 
-def open_dataset(paths: tuple[str, ...], file_format: Any, schema: pa.Schema | None) -> Any:
-    """A dataset over all paths. InputError that names the path which is missing or cannot be read."""
+@dataclass(frozen=True)
+class Listed:
+    """A path of a source and the files that it stands for; `where` and `filesystem` as Arrow takes them."""
+
+    path: str
+    where: Any
+    filesystem: Any
+    files: tuple[SourceFile, ...]
+
+
+def list_path(path: str) -> Listed:
+    """What a path stands for now. SourceMissingError for nothing, InputError for what cannot be listed."""
+    try:
+        if "://" in path:
+            filesystem, infos, files = remote_files(path)
+            listed = Listed(path, infos, filesystem, files)
+        else:
+            found = data_files(path)
+            listed = Listed(path, path if expanded(path) == [path] else found, None, local_files(found))
+    except FileNotFoundError:
+        raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise unreadable(error, path=path) from None
+    if not listed.files:
+        raise SourceMissingError(f"source path {path} contains no file", uri=path)
+    return listed
+
+
+def open_dataset(paths: Sequence[Listed], file_format: Any, schema: pa.Schema | None) -> Any:
+    """A dataset over all paths. InputError that names the path which cannot be read."""
     parts = [_part(path, file_format, schema) for path in paths]
     try:
         return parts[0] if len(parts) == 1 else ds.dataset(parts)
@@ -23,7 +53,7 @@ def open_dataset(paths: tuple[str, ...], file_format: Any, schema: pa.Schema | N
         raise InputError(f"the files of the source have different schemas: {error}") from None
 
 
-def csv_dataset(paths: tuple[str, ...], options: dict[str, str], schema: pa.Schema | None) -> Any:
+def csv_dataset(paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | None) -> Any:
     """CSV as Spark reads it: columns `_c0`, `_c1`, ... without a header, all text unless `inferSchema` or a schema."""
     header = options.pop("header", "false").lower() == "true"
     infer = options.pop("inferSchema", "false").lower() == "true"
@@ -57,10 +87,10 @@ def _all_text(names: list[str]) -> pa.Schema:
     return pa.schema([pa.field(name, pa.string()) for name in names])
 
 
-def _part(path: str, file_format: Any, schema: pa.Schema | None) -> Any:
-    where: Any = path if "://" in path else _local_paths(path)
+def _part(listed: Listed, file_format: Any, schema: pa.Schema | None) -> Any:
+    path = listed.path
     try:
-        part = ds.dataset(where, format=file_format, schema=schema)
+        part = ds.dataset(listed.where, filesystem=listed.filesystem, format=file_format, schema=schema)
     except FileNotFoundError:
         raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
@@ -107,19 +137,3 @@ def unreadable(error: Exception, *, path: str = "") -> InputError | SourceMissin
         uri=path or found["file"],
         cure="Write a file under another name and rename it when it is complete; on_missing says whether the task waits.",
     )
-
-
-def _local_paths(path: str) -> str | list[str]:
-    if Path(path).exists():
-        return path
-    # Path.glob refuses absolute patterns.
-    found = sorted(glob.glob(path)) if any(mark in path for mark in "*?[") else []  # noqa: PTH207
-    if not found:
-        raise SourceMissingError(
-            f"source path {path} does not exist", uri=path, cure="Pass a file, a folder or a glob pattern."
-        )
-    files: list[str] = []
-    for item in found:
-        inside = [str(file) for file in sorted(Path(item).rglob("*")) if file.is_file()] if Path(item).is_dir() else [item]
-        files += [file for file in inside if not Path(file).name.startswith(("_", "."))]
-    return files

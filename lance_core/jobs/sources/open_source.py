@@ -9,7 +9,7 @@ needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,9 @@ from lance_core.dataset.query.table_view import TableView
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.jobs.sources.duckdb_sql import query
-from lance_core.jobs.sources.files import csv_dataset, is_unfinished, open_dataset, unreadable
+from lance_core.jobs.sources.files import Listed, csv_dataset, is_unfinished, list_path, open_dataset, unreadable
 from lance_core.jobs.sources.lance_table import OptionsOf, batches_of, no_options, open_lance
+from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.sources.spark_ddl import parse_ddl
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
@@ -34,12 +35,13 @@ LANCE = "lance"
 @dataclass(frozen=True)
 class LocalSource:
     """Rows to be read. `num_rows` only where the files' own metadata says it cheaply. `tables`: the versions of Lance tables
-    that they come from, by the name that a query has for each."""
+    that they come from, by the name that a query has for each. `files`: those that they come from."""
 
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
     num_rows: int | None = None
     tables: Mapping[str, Snapshot] = field(default_factory=dict)
+    files: tuple[SourceFile, ...] = ()
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""
@@ -117,7 +119,8 @@ def _from_files(spec: SourceSpec) -> LocalSource:
     if not spec.paths:
         raise InputError(f"source.paths is empty for format {name}")
     options = {key: as_secret(value, where=f"source.options.{key}").reveal() for key, value in spec.options.items()}
-    dataset = maker(spec.paths, options, parse_ddl(spec.schema) if spec.schema else None)
+    listed = [list_path(path) for path in spec.paths]
+    dataset = maker(listed, options, parse_ddl(spec.schema) if spec.schema else None)
     if options:
         raise InputError(
             f"source option {', '.join(sorted(options))} of {name} is only supported with Spark",
@@ -129,7 +132,8 @@ def _from_files(spec: SourceSpec) -> LocalSource:
         if isinstance(error, pa.ArrowInvalid) or is_unfinished(error):
             raise unreadable(error) from None
         raise
-    return LocalSource(dataset.schema, lambda: scan(dataset), num_rows)
+    files = tuple(file for item in listed for file in item.files)
+    return LocalSource(dataset.schema, lambda: scan(dataset), num_rows, files=files)
 
 
 def _from_lance(spec: SourceSpec, options_of: OptionsOf) -> LocalSource:
@@ -151,23 +155,24 @@ def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *
         cure='Run the job with Spark, or pip install "airflow-provider-lance[duckdb]", or pass a callable.',
         batch_rows=BATCH_ROWS,
     )
-    return LocalSource(reader.schema, lambda: iter(reader), tables=tables)
+    files = tuple(file for source in opened.values() for file in source.files)
+    return LocalSource(reader.schema, lambda: iter(reader), tables=tables, files=files)
 
 
-def _plain_files(file_format: Callable[[], Any]) -> Callable[[tuple[str, ...], dict[str, str], pa.Schema | None], Any]:
-    def open_(paths: tuple[str, ...], _: dict[str, str], schema: pa.Schema | None) -> Any:
+def _plain_files(file_format: Callable[[], Any]) -> Callable[[Sequence[Listed], dict[str, str], pa.Schema | None], Any]:
+    def open_(paths: Sequence[Listed], _: dict[str, str], schema: pa.Schema | None) -> Any:
         return open_dataset(paths, file_format(), schema)
 
     return open_
 
 
-def _json(paths: tuple[str, ...], options: dict[str, str], schema: pa.Schema | None) -> Any:
+def _json(paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | None) -> Any:
     if options.pop("multiLine", "false").lower() == "true":
         raise InputError("source option multiLine of json needs Spark", cure="Write one JSON object per line.")
     return open_dataset(paths, ds.JsonFileFormat(), schema)
 
 
-_FORMATS: Mapping[str, Callable[[tuple[str, ...], dict[str, str], Any], Any]] = {
+_FORMATS: Mapping[str, Callable[[Sequence[Listed], dict[str, str], Any], Any]] = {
     "arrow": _plain_files(lambda: ds.IpcFileFormat()),
     "parquet": _plain_files(ds.ParquetFileFormat),
     "orc": _plain_files(lambda: ds.OrcFileFormat()),

@@ -27,7 +27,7 @@ from lance_core.arrow_numpy import no_rows
 from lance_core.commit.bulk import delete_all
 from lance_core.commit.log.manifests import load_manifest, version_numbers
 from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.record_types import is_same_work, work_digest
+from lance_core.commit.record_types import Asked, is_same_work, work_digest
 from lance_core.commit.references import data_paths
 from lance_core.commit.registry.attempts import is_withdrawn, list_staged, read_started
 from lance_core.commit.staging.adoption import adopt_unfinished
@@ -57,6 +57,7 @@ from lance_core.jobs.runtime.lifecycle import (
     work_of,
 )
 from lance_core.jobs.runtime.lost_files import explain_lost_file
+from lance_core.jobs.runtime.other_content import with_files_as_read, with_files_of
 from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner, Shape, TableState
 from lance_core.jobs.runtime.spool import Spool
@@ -120,6 +121,7 @@ class AddColumnsJob:
         if not target.part.fields:
             log.info("add_columns %s: every column exists already, and stays as it is", spec.uri)
             return note_nothing_to_do(store, spec)
+        spec = with_files_of(source, spec)
         attempt = open_attempt(spec, table) if former is None else _take_over(spec, table, former)
         with ending(store, attempt):
             staged = _stage(spec, runner, attempt, existing(table, spec), target, source)
@@ -142,7 +144,9 @@ def ending(store: Store, attempt: Attempt) -> Iterator[None]:
 
 def _take_over(spec: AddColumnsSpec, table: TableState, former: Attempt) -> Attempt:
     """A new attempt, which goes on with what an unfinished one has finished."""
-    store = table.store
+    store, known = table.store, Asked.from_dict(former.asked).source
+    if known and read_spool(store, former.attempt) is not None:
+        spec = with_files_as_read(spec, known)
     attempt = open_attempt(spec, table, adopts=(former.attempt, *former.adopts))
     attempt = adopt_unfinished(store, attempt)
     if attempt.adopts:

@@ -1,0 +1,81 @@
+"""A try that finds its work done, while the files of its source are not those that were read: it says so.
+
+::
+
+    try 1 reads a.csv (60 bytes of 02:00), and lands; somebody replaces a.csv; Airflow tries once more
+    -> WARNING: append 5d2c… landed as version 4 with 1 file, 60 bytes, newest of 02:00Z; now its source has 1 file, 80 bytes
+
+It is no error, because the work that was requested was done, once; a person who clears the task has it done again
+(`on_clear`). A source that this process cannot list is not compared.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TypeVar
+
+from lance_core.commit.model import StagedTransaction
+from lance_core.commit.record_types import Asked
+from lance_core.commit.registry.attempts import read_started
+from lance_core.commit.registry.ledger import Landing
+from lance_core.io.store import Store
+from lance_core.jobs.runtime.protocols import JobSource
+from lance_core.jobs.sources.source_files import SourceFile, differing, fingerprint, list_source_files, shown
+from lance_core.jobs.specs.edits import AddColumnsSpec
+from lance_core.jobs.specs.spec import JobSpec, WriteSpec
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=JobSpec)
+
+_NAMED = 3
+
+
+def with_files_of(source: JobSource | None, spec: S) -> S:
+    """The spec with what its attempt's record says of the source that is about to be read."""
+    text = "" if source is None else fingerprint(source.files)
+    return spec if spec.asked.get("source", "") == text else replace(spec, asked={**spec.asked, "source": text})
+
+
+def with_files_as_read(spec: S, known: str) -> S:
+    """The spec of an attempt that goes on with the rows which an earlier one has put aside. Other files now: a warning."""
+    now = str(spec.asked.get("source") or "")
+    if now and now != known:
+        log.warning(
+            "%s %s goes on with the rows that an earlier try read from %s, but its source is now %s. To have the new "
+            "content, clear the task, or use another identity (key=, idempotency_key=).",
+            spec.kind, spec.identity, shown(known), shown(now),
+        )  # fmt: skip
+    return replace(spec, asked={**spec.asked, "source": known})
+
+
+def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction, landing: Landing | None) -> None:
+    """Log a warning where the source's files are not those that the work was done with, as far as both are known."""
+    source = spec.source if isinstance(spec, (WriteSpec, AddColumnsSpec)) else None
+    if source is None or source.callable:
+        return
+    known = _known(store, staged, landing)
+    files = list_source_files(source) if known else None
+    if files is None or fingerprint(files) == known:
+        return
+    where = "is staged" if landing is None else f"landed as version {landing.version}"
+    log.warning(
+        "%s %s %s with the content of %s, but its source is now %s%s. Nothing was read again: to have the new content, "
+        "clear the task with on_clear=\"again\", or use another identity (key=, idempotency_key=).",
+        spec.kind, spec.identity, where, shown(known), shown(fingerprint(files)) or "no file", _named(known, files),
+    )  # fmt: skip
+
+
+def _known(store: Store, staged: StagedTransaction, landing: Landing | None) -> str:
+    if landing is not None:
+        return Asked.from_dict(landing.asked).source
+    started = read_started(store, staged.identity, staged.attempt)
+    return "" if started is None else Asked.from_dict(started.asked).source
+
+
+def _named(known: str, files: tuple[SourceFile, ...]) -> str:
+    """The first few files that differ."""
+    others = differing(known, files)
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    return f"; new or changed: {', '.join(map(str, others[:_NAMED]))}{more}" if others else ""
