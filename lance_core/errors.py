@@ -9,6 +9,7 @@
     │   ├── UnsupportedFeatureError    an unknown feature flag, an unknown table feature
     │   ├── UnsupportedRecordError     a record of staged or committed work that a newer release has written
     │   └── UnsupportedEncodingError   an encoding this library does not read
+    ├── CheckEndedError                a check that runs in a process of its own ended that process
     ├── NotFoundError                  also FileNotFoundError and ValueError
     ├── CommitError
     │   ├── CommitConflictError        another commit came first
@@ -112,6 +113,10 @@ class UnsupportedEncodingError(FormatError):
 
 class NotFoundError(LanceError, FileNotFoundError, ValueError):
     """A table, version, tag or file that does not exist."""
+
+
+class CheckEndedError(LanceError):
+    """A check that runs in a process of its own ended that process: a native library aborted."""
 
 
 class CommitError(LanceError):

@@ -87,4 +87,5 @@ class LanceConditionTrigger(TableTrigger, BaseTrigger):
             condition=condition_from_dict(self.condition),
             lance_conn_id=self.lance_conn_id,
             storage_options=self.storage_options,
+            isolated=True,
         )

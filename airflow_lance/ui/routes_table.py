@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -149,11 +150,13 @@ async def doctor(number: str, pages: PagesDep, user: UserDep, deep: bool = False
     """Findings, the gravest first. `deep` lists all files and reads every data file's ends."""
 
     def load(ref: TableRef, source: Source) -> Json:
-        from lance_core.maintenance.doctor import diagnose
+        from lance_core.maintenance.isolated import shared_checks
 
-        levels = pages.levels(pages.policy(), ref)
-        found = diagnose(ref.uri, deep=deep, levels=levels, storage_options=source.options)
-        return {"findings": [{**item.to_dict(), "action": _MENDS.get(item.code)} for item in found]}
+        levels = asdict(pages.levels(pages.policy(), ref))
+        asked = {"uri": ref.uri, "deep": deep, "levels": levels, "options": dict(source.options)}
+        seconds = pages.settings.timeout_seconds * SLOW
+        found = shared_checks().run(ref.id, "doctor", asked, seconds=seconds)
+        return {"findings": [{**item, "action": _MENDS.get(item["code"])} for item in found]}
 
     return await _fact(pages, user, number, f"doctor {deep}", load, refresh, SLOW)
 
@@ -215,10 +218,12 @@ async def _rows(pages: Pages, user: Any, number: str, wanted: dict[str, Any]) ->
         )
 
     def load() -> Json:
-        from lance_core.maintenance.facts.rows import RowsRequest, rows_page
+        from lance_core.maintenance.isolated import shared_checks
 
         seconds = pages.settings.timeout_seconds
-        return rows_page(ref.uri, RowsRequest(**wanted), storage_options=source.options, seconds=seconds)
+        asked = {"uri": ref.uri, "request": wanted, "options": dict(source.options), "seconds": seconds}
+        found: Json = shared_checks().run(ref.id, "rows", asked, seconds=seconds)
+        return found
 
     # Rows are read in a pool of their own, so that long scans never keep facts waiting, and are never cached.
     found: Json = await pages.run(f"rows of {ref.conn_id}", load)

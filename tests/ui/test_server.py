@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +99,49 @@ def test_health_is_about_files_or_says_that_they_were_not_checked(server: Server
     assert page["table"]["health"]["score"] == 0
     findings = server.get(f"api/tables/{server.tables[BROKEN]}/doctor", "viewer").json()["findings"]
     assert (findings[0]["code"], findings[0]["severity"]) == ("missing-files", "error")
+
+
+def test_a_check_that_ends_its_process_is_an_answer_and_the_server_goes_on(server: Server) -> None:
+    """The child of the table is stopped while it is idle, asked, and aborted, as a library does that finds a rule broken."""
+    path = f"api/tables/{server.tables[CLICKS]}/doctor"
+    for idle in _children(server):
+        os.kill(idle, signal.SIGKILL)
+    while _children(server):
+        time.sleep(0.01)
+    assert server.get(f"{path}?refresh=true", "viewer").status == 200, "an idle child that is gone is no finding"
+    (child,) = _children(server)
+    os.kill(child, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(server.get, f"{path}?deep=true&refresh=true", "viewer")
+        while not _has_input(child):
+            time.sleep(0.01)
+        os.kill(child, signal.SIGABRT)
+        os.kill(child, signal.SIGCONT)
+        answer = asked.result()
+    assert answer.status == 500
+    assert re.search(r"ended with SIGABRT; nothing else was stopped", answer.json()["error"]["message"])
+    again = server.get(f"{path}?deep=true&refresh=true", "viewer")
+    assert "SIGABRT" in again.json()["error"]["message"], "remembered for a while: nothing is started for it"
+    assert child not in _children(server)
+    assert server.get(f"{path}?refresh=true", "viewer").status == 200
+    assert server.get(f"api/tables/{server.tables[ORDERS]}/doctor?deep=true&refresh=true", "viewer").status == 200
+
+
+def _children(server: Server) -> set[int]:
+    """The processes of this server that check tables."""
+    found: set[int] = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_check = b"lance_core.maintenance.isolated_child" in (folder / "cmdline").read_bytes()
+            if is_check and str(server.home).encode() in (folder / "environ").read_bytes():
+                found.add(int(folder.name))
+    return found
+
+
+def _has_input(pid: int) -> bool:
+    """Whether somebody has written to a process that does not read."""
+    with Path(f"/proc/{pid}/fd/0").open("rb") as pipe:  # another end of the pipe that it reads
+        return bool(select.select([pipe], [], [], 0)[0])
 
 
 def test_manifests_count_in_the_size(server: Server) -> None:
