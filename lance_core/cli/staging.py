@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lance_core.cli.ages import age
 from lance_core.cli.output import Output, say, size_text
 from lance_core.cli.table import Table, table_command, who
 from lance_core.errors import NotFoundError, UnsupportedRecordError
@@ -135,16 +136,25 @@ def settle(table: Table, output: Output, identity: str, landed: int) -> None:
 
 @table_command("gc", versioned=False)
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-def gc(table: Table, output: Output, dry_run: bool) -> None:
+@click.option(
+    "--abandon-after",
+    callback=age,
+    metavar="AGE",
+    help="Also abort staged work that has waited longer for its commit, such as 12h, 14d or 2w; default: never.",
+)
+def gc(table: Table, output: Output, dry_run: bool, abandon_after: dt.timedelta | None) -> None:
     """Remove what dead attempts left: nothing that any version, staged transaction or living lease needs."""
     from lance_core.commit.staging.garbage import collect_garbage
 
-    report = collect_garbage(table.store(), dry_run=dry_run)
+    seconds = None if abandon_after is None else abandon_after.total_seconds()
+    report = collect_garbage(table.store(), dry_run=dry_run, abandon_after=seconds)
     if output.as_json:
         output.record(report.to_dict())
         return
     verb = "would remove" if dry_run else "removed"
     say(f"{verb} {len(report.files)} files, {size_text(report.bytes)}, of {len(report.attempts)} attempts")
+    for identity in report.abandoned:
+        say(f"  {'would abort' if dry_run else 'aborted'} {identity}, which waited too long for its commit")
     for path in report.files:
         say(f"  {path}")
 

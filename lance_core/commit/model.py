@@ -195,16 +195,21 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class GarbageReport:
-    """What `collect_garbage` removed (or would remove, when `dry_run`). Sizes in bytes."""
+    """What `collect_garbage` removed (or would remove, when `dry_run`). Sizes in bytes.
+
+    `abandoned`: identities whose staged work had waited too long for its commit.
+    """
 
     dry_run: bool
     files: tuple[str, ...] = ()
     bytes: int = 0
     attempts: tuple[str, ...] = ()
+    abandoned: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
-        return {**asdict(self), "files": [*self.files], "attempts": [*self.attempts]}
+        lists = {"files": [*self.files], "attempts": [*self.attempts], "abandoned": [*self.abandoned]}
+        return {**asdict(self), **lists}
 
 
 def with_todays_names(plain: Mapping[str, Any]) -> dict[str, Any]:

@@ -133,9 +133,15 @@ def dead_attempts(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             code="forgotten-staged-work", severity="warning", title="Staged work was never committed",
             size=len(old), unit="transactions",
-            cost="Readers do not see these rows, and cleanup keeps the versions on which the work was planned.",
-            cure=f"lance staged list {patient.uri}, then commit or abort each",
-            details={"identities": [entry.identity for entry in old[:20]]},
+            cost="Readers do not see these rows, and as long as they wait cleanup keeps version "
+            f"{min(entry.read_version for entry in old)} and every later one.",
+            cure=f"lance staged list {patient.uri}, then commit or abort each; "
+            f"lance staged gc {patient.uri} --abandon-after 7d (LanceGarbageOperator(abandon_after=)) aborts all that old",
+            details={
+                "identities": [entry.identity for entry in old[:20]],
+                "oldest_read_version": min(entry.read_version for entry in old),
+                "waiting_seconds": round(patient.now - min(entry.started for entry in old)),
+            },
         )  # fmt: skip
 
 

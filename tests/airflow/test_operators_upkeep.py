@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,13 @@ def test_cleanup_spares_tags_and_staged_work(uri: str) -> None:
     assert Path(uri, staged["transaction_path"]).exists()
     assert execute(LanceGarbageOperator(task_id="g", uri=uri))["num_files"] == 0
     assert execute(LanceGarbageOperator(task_id="g", uri=uri, dry_run=True))["dry_run"] is True
+    kept = execute(LanceGarbageOperator(task_id="g", uri=uri, abandon_after=timedelta(days=1)))
+    assert (kept["abandoned"], Path(uri, staged["transaction_path"]).exists()) == ([], True)
+    gone = execute(LanceGarbageOperator(task_id="g", uri=uri, abandon_after=timedelta(microseconds=1)))
+    assert (gone["abandoned"], Path(uri, staged["transaction_path"]).exists()) == ([staged["identity"]], False)
+    for wrong in (7, timedelta(0), timedelta(days=-1)):
+        with pytest.raises(AirflowFailException, match="abandon_after"):
+            execute(LanceGarbageOperator(task_id="g", uri=uri, abandon_after=wrong))
 
 
 def test_tags(uri: str) -> None:

@@ -123,6 +123,7 @@ def test_wait_for_a_table_that_is_not_there_yet(tmp_path: Path) -> None:
 def test_staged(uri: str) -> None:
     assert run("staged", "list", uri).output == "nothing is staged\n"
     assert plain("staged", "gc", uri, "--dry-run")["files"] == []
+    assert plain("staged", "gc", uri, "--abandon-after", "2w", "--dry-run")["abandoned"] == []
     assert isinstance(run("staged", "show", uri, "3f").exception, LanceError)
 
 

@@ -164,6 +164,16 @@ def test_a_sick_table_is_named_rightly(code: str, tmp_path: Path) -> None:
         assert item.size > 0 and item.cost and item.cure and item.unit
 
 
+def test_forgotten_work_names_the_version_that_it_keeps(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    forgotten_work(uri)
+    lance_core.write_dataset(rows(10), uri, mode="append")
+    (found,) = (item for item in diagnose(uri, now=time.time() + 3 * DAY) if item.code == "forgotten-staged-work")
+    assert "cleanup keeps version 1 and every later one" in found.cost
+    assert "--abandon-after" in found.cure
+    assert found.details["oldest_read_version"] == 1
+
+
 def _with_index(uri: str) -> None:
     lance_core.write_dataset(rows(500), uri).create_scalar_index("id", "BTREE")
 

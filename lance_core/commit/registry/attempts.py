@@ -67,6 +67,16 @@ def list_staged(
     return sorted(entries, key=lambda entry: entry.started)
 
 
+def finished_at(store: Store) -> dict[str, float]:
+    """When the valid attempt of each identity was finished (seconds since the epoch), by the store's clock."""
+    suffix, prefix = f".{_FINISHED}.json", f"{naming.STAGED}/"
+    return {
+        entry.path.removeprefix(prefix).removesuffix(suffix): entry.modified
+        for entry in store.list(prefix)
+        if entry.path.endswith(suffix)
+    }
+
+
 def read_finished(store: Store, identity: str) -> StagedTransaction | None:
     """The raw record of the valid attempt. CorruptFileError when it is damaged."""
     path = finished_path(identity)

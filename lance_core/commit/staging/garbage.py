@@ -5,7 +5,7 @@
     attempt started, lease over, never finished     its files, its records
     attempt that was withdrawn (a killed abort)      its files, its records; files that a zombie wrote since
     identity has landed                             its records, its staged transaction, files no version refers to
-    finished, not landed                            wanted: nothing is touched
+    finished, not landed                            wanted: nothing is touched, unless it is older than the caller bounds
     commit all of whose work is settled             its deletion and transaction files that no version refers to
     unfinished write, untouched for long            itself
 
@@ -16,6 +16,7 @@ settles it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from lance_core.commit.bulk import delete_all
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import GarbageReport, StagedEntry
-from lance_core.commit.record_types import Fence
+from lance_core.commit.record_types import Asked, Fence
 from lance_core.commit.records import each
 from lance_core.commit.references import is_referenced
 from lance_core.commit.registry import attempts as registry
@@ -47,19 +48,25 @@ from lance_core.commit.staging.staged import missing_files
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.store import Store, StoreEntry
 
+log = logging.getLogger(__name__)
+
 _LONG_WRITE_SECONDS = 7 * 24 * 3600.0
 """A data file may be written for long; records, transactions and manifests are written at once."""
 _ZOMBIE_SECONDS = 7 * 24 * 3600.0
 """So long the withdrawal of an attempt stays on record, for files that it writes late. Only tidiness depends on it."""
 
 
-def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = None) -> GarbageReport:
+def collect_garbage(
+    store: Store, *, dry_run: bool = False, now: float | None = None, abandon_after: float | None = None
+) -> GarbageReport:
     """Remove files of dead attempts and commits; with `dry_run` only list them.
 
-    `now` (seconds since the epoch) decides which leases are over. Safe to run at any time and to be killed at any point.
+    `now` (seconds since the epoch) decides which leases are over. `abandon_after`: staged work that has waited for its
+    commit for more seconds is aborted, and named in a warning; None keeps it for ever. Safe to run at any time and to be
+    killed at any point.
     """
     at = time.time() if now is None else now
-    found = _find(store, at)
+    found = _find(store, at, abandon_after)
     unfinished = _abandoned(store, at)
     sizes = _Sizes(store, unfinished)
     if list_claims(store) or found.everybody():
@@ -70,7 +77,9 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
         remove_attempts(store, found.wrecks, by="gc", landed_too=True, dry_run=dry_run),
         remove_attempts(store, found.zombies, by="gc", landed_too=True, dry_run=dry_run),
         remove_attempts(store, found.superseded, by="gc", doubt="fence", landed_too=True, dry_run=dry_run),
+        abandoned := remove_attempts(store, [*found.forgotten], by="abandoned", doubt="fence", dry_run=dry_run),
     ]
+    _name_abandoned(store, found, abandoned, at, dry_run=dry_run)
     claims = _settled_claims(store, found, at)
     left = _left_by(store, claims)
     paths = [entry.path for entry in unfinished]
@@ -86,6 +95,7 @@ def collect_garbage(store: Store, *, dry_run: bool = False, now: float | None = 
         files=tuple(sorted(files)),
         bytes=sizes.of(files),
         attempts=tuple(sorted({*over, *(claim.commit for claim in claims)})),
+        abandoned=tuple(sorted(identity for identity, _ in {*found.forgotten} - {*_spared(abandoned)})),
     )
 
 
@@ -115,20 +125,22 @@ class _Found:
     wrecks: list[Key] = field(default_factory=list)
     zombies: list[Key] = field(default_factory=list)
     superseded: list[Key] = field(default_factory=list)
+    forgotten: dict[Key, tuple[StagedEntry, float]] = field(default_factory=dict)
     fences: dict[Key, Fence] = field(default_factory=dict)
     remembered: dict[Key, float] = field(default_factory=dict)
 
     def everybody(self) -> list[Key]:
         """All of them."""
-        return [*self.landed, *self.dead, *self.wrecks, *self.zombies, *self.superseded]
+        return [*self.landed, *self.dead, *self.wrecks, *self.zombies, *self.superseded, *self.forgotten]
 
 
 def _spared(removal: Removal) -> list[Key]:
     return [*removal.left, *removal.refusals]
 
 
-def _find(store: Store, now: float) -> _Found:
+def _find(store: Store, now: float, abandon_after: float | None = None) -> _Found:
     entries = registry.list_staged(store, now=now)
+    finished = {} if abandon_after is None else registry.finished_at(store)
     fences = list_fences(store)
     landed = _landed(store, entries)
     found = _Found(fences=fences, remembered=list_remembered(store))
@@ -143,12 +155,29 @@ def _find(store: Store, now: float) -> _Found:
             (found.dead if fence is None else found.superseded).append(key)
         elif entry.state == "finished" and _is_wreck(store, entry):
             found.wrecks.append(key)
+        elif abandon_after is not None and finished.get(entry.identity, now) + abandon_after < now:
+            found.forgotten[key] = (entry, finished[entry.identity])
     known = {(entry.identity, entry.attempt) for entry in entries}
     # A removal that was killed near its end, and what a zombie has written since it was withdrawn.
     begun = [key for key, fence in fences.items() if fence.withdraws and key not in known]
     begun += [key for key in registry.stale_marks(store) if key not in known]
     found.zombies.extend(dict.fromkeys([*begun, *_writing_zombies(store, found.remembered)]))
     return found
+
+
+def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *, dry_run: bool) -> None:
+    verb = "would be aborted" if dry_run else "was aborted"
+    for key, (entry, since) in found.forgotten.items():
+        if key in removal.refusals or entry.staged is None:
+            continue
+        if key in removal.left:
+            log.warning("%s: %s waits for its commit, and was left: a living attempt goes on with it", store.uri, key[0])
+            continue
+        log.warning(
+            "%s: %s of %s, %d rows planned on version %d by %s, had waited for its commit for %.1f hours and %s",
+            store.uri, entry.staged.operation, key[0], entry.staged.num_rows, entry.read_version,
+            Asked.from_dict(entry.asked), (now - since) / 3600, verb,
+        )  # fmt: skip
 
 
 def _writing_zombies(store: Store, remembered: Iterable[Key]) -> list[Key]:

@@ -20,9 +20,10 @@ class GarbageJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: GarbageSpec, runner: Runner | None = None) -> Report:
-        """Report {"dry_run", "num_files", "bytes", "attempts"}."""
-        found = collect_garbage(resolve_store(spec.uri, spec.resolved_options()), dry_run=spec.dry_run)
+        """Report {"dry_run", "num_files", "bytes", "attempts", "abandoned"}."""
+        store = resolve_store(spec.uri, spec.resolved_options())
+        found = collect_garbage(store, dry_run=spec.dry_run, abandon_after=spec.abandon_after_seconds)
         for path in found.files:
             log.info("%s %s", "would remove" if spec.dry_run else "removed", path)
         facts = {"dry_run": found.dry_run, "num_files": len(found.files), "bytes": found.bytes}
-        return Report(self.kind, {**facts, "attempts": [*found.attempts]})
+        return Report(self.kind, {**facts, "attempts": [*found.attempts], "abandoned": [*found.abandoned]})

@@ -41,11 +41,23 @@ class CleanupSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GarbageSpec(JobSpec):
-    """Remove what dead attempts and dead commits left behind, at once and by name. `dry_run` only reports."""
+    """Remove what dead attempts and dead commits left behind, at once and by name. `dry_run` only reports.
+
+    `abandon_after_seconds`: staged work that has waited longer for its commit is aborted; None keeps it for ever.
+    """
 
     kind: ClassVar[str] = "garbage"
 
     dry_run: bool = False
+    abandon_after_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.abandon_after_seconds is not None and self.abandon_after_seconds <= 0:
+            raise InputError(
+                f"garbage: abandon_after must be more than 0, got {self.abandon_after_seconds} seconds",
+                cure="Pass more time than the longest DAG run takes between staging and commit, such as 7 days.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
