@@ -21,14 +21,15 @@ import pyarrow as pa
 from lance_core.arrow.buffers import numbers_of
 from lance_core.spark.options import SourceOptions, parse_options
 from lance_core.spark.sizes import steps_per_task
-from lance_core.spark.source_read import FragmentGroup, LanceReader, read_schema
+from lance_core.spark.table_reader import FragmentGroup, TableReader, read_schema
+from lance_core.spark.types import readable_schema, spark_schema
 
 
 @dataclass(frozen=True)
 class _Tasks:
     """Fragments by task number; pickles to executors."""
 
-    reader: LanceReader
+    reader: TableReader
     groups: tuple[FragmentGroup, ...]
     steps: int
 
@@ -49,9 +50,9 @@ def read_table(spark: Any, uri: str, **options: Any) -> Any:
 
 def frame_of(spark: Any, options: SourceOptions) -> Any:
     """`read_table` for options that are known."""
-    schema = read_schema(options)
-    reader = LanceReader(options, schema)
-    groups = tuple(group for group in reader.partitions() if isinstance(group, FragmentGroup))
+    columns = read_schema(options)
+    reader = TableReader(options, columns.names, readable_schema(columns))
+    groups = tuple(reader.groups())
     num_tasks = max(1, len(groups))
     steps = steps_per_task(spark, num_tasks, size=reader.size_of(groups))
     tasks = _Tasks(reader, groups, steps)
@@ -60,4 +61,4 @@ def frame_of(spark: Any, options: SourceOptions) -> Any:
         return tasks(numbers)
 
     numbers = spark.range(0, len(groups) * steps, 1, num_tasks)
-    return (numbers if steps == 1 else numbers.where(f"id % {steps} = 0")).mapInArrow(read, schema)
+    return (numbers if steps == 1 else numbers.where(f"id % {steps} = 0")).mapInArrow(read, spark_schema(columns))

@@ -50,7 +50,7 @@ class LanceTables:
         try:
             from lance_core.spark.frame import frame_of
             from lance_core.spark.options import parse_options
-            from lance_core.spark.source_read import open_read_snapshot
+            from lance_core.spark.table_reader import open_read_snapshot
         except ImportError as error:
             raise InputError(
                 f"this Spark cannot read Lance tables: {error}", cure="Use PySpark 4.0 or later, or run without Spark."

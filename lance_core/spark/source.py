@@ -25,8 +25,10 @@ from pyspark.sql.datasource import DataSource
 
 from lance_core.errors import InputError
 from lance_core.spark.options import parse_options
-from lance_core.spark.source_read import LanceReader, PushingReader, read_schema
+from lance_core.spark.source_read import LanceReader, PushingReader
 from lance_core.spark.source_write import LanceWriter
+from lance_core.spark.table_reader import read_schema
+from lance_core.spark.types import spark_schema
 
 NAME = "lance"
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -46,7 +48,7 @@ class LanceSource(DataSource):
 
     def schema(self) -> Any:
         """Columns of the version that is read."""
-        return read_schema(self._parsed)
+        return spark_schema(read_schema(self._parsed))
 
     def reader(self, schema: Any) -> LanceReader:
         """A reader of the columns in `schema`."""

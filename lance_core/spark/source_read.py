@@ -1,141 +1,41 @@
-"""The reading half of the Spark source `lance`: pruned columns, pushed filters, a few fragments per partition.
-
-The version is fixed when Spark plans, so every task reads the same table. What travels to a task is what the manifest says
-of its fragments, about a hundred bytes each, and once per reader the rest of the manifest: no task reads it again, which
-with 100,000 tasks over 100,000 fragments would be more bytes than the rows.
-"""
+"""The reading half of the Python source `lance`: `TableReader` as PySpark's data source wants it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from lance_core.dataset.indexing.serve import serve
-from lance_core.dataset.scan.execute import scan
-from lance_core.dataset.scan.index_policy import IndexPolicy
-from lance_core.dataset.scan.plan import ScanPlan, plan_scan
-from lance_core.dataset.scan.projection import plan_projection
-from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
-from lance_core.errors import InputError
-from lance_core.expr import parse_filter
-from lance_core.format.fragment import Fragment
-from lance_core.format.fragments import FragmentList
-from lance_core.io.resolve import resolve_store
-from lance_core.jobs.sources.conform import Conformer
 from lance_core.spark.filters import split_filters
 from lance_core.spark.options import SourceOptions
-from lance_core.spark.sizes import estimated_size
-from lance_core.spark.types import arrow_schema, spark_schema
-from lance_core.wire.fragments import decode_fragment, encode_fragment
-
-_MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
-_GUESSED_ROW_BYTES = 100
+from lance_core.spark.table_reader import FragmentGroup, TableReader
+from lance_core.spark.types import arrow_schema
 
 
 @dataclass
-class FragmentGroup(InputPartition):
-    """Fragments that one task reads: their places in the manifest, `start` to `end` (excluded), and its entries."""
+class FragmentPartition(InputPartition):
+    """What one task reads."""
 
-    start: int
-    end: int
-    described: tuple[bytes, ...] = ()
+    group: FragmentGroup
 
 
 class LanceReader(DataSourceReader):
     """Reads one version of a table. `schema` is the Spark schema of the columns that are needed."""
 
     def __init__(self, options: SourceOptions, schema: Any) -> None:
-        snapshot = open_read_snapshot(options)
-        self._options = options
-        self._version = snapshot.version
-        # Of a branch the place is not the table's own, whether it was named or a tag is of it.
-        self._place = snapshot.uri
-        # Where rows have ids of their own, indices answer with ids, and only the whole manifest knows where those are.
-        needs_all = snapshot.manifest.uses_stable_row_ids and bool(snapshot.manifest.indices)
-        self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
-        self._columns = [field.name for field in schema.fields]
-        self._target = arrow_schema(schema)
-        self._num_fragments = len(snapshot.manifest.fragments)
-        whole = snapshot.arrow_schema
-        asked = pa.schema([whole.field(name) for name in self._columns])  # Spark's types know no length of a vector
-        self._size = estimated_size(read=asked, table=whole, fragments=snapshot.manifest.fragments)
-        self._filter = options.filter
-        if options.filter:
-            parse_filter(options.filter, snapshot.arrow_schema)  # refused now, not on executors
+        self._reader = TableReader(options, [field.name for field in schema.fields], arrow_schema(schema))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Neighbouring fragments together: up to `rowsPerPartition` rows where that is given, else by bytes.
-
-        By bytes as Spark cuts files: 128 MiB, or less when that would leave processors idle. Only the driver's processors
-        are known here; each task costs about 0.1 s of start-up, so small tables are not cut finer than 16 MiB.
-        """
-        snapshot = self._snapshot()
-        fragments = snapshot.manifest.fragments
-        rows = self._options.rows_per_partition
-        if rows is not None:
-            groups = group_fragments(fragments, [fragment.num_rows for fragment in fragments], rows)
-            return self._described(snapshot, self._worth_reading(snapshot, groups))
-        sizes = [_size_of(fragment) for fragment in fragments]
-        # A little more than an even share: halves that are not quite equal are not three.
-        share = sum(sizes) * 21 // (20 * (os.cpu_count() or 1)) + 1
-        groups = group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
-        return self._described(snapshot, self._worth_reading(snapshot, groups))
-
-    def size_of(self, groups: Sequence[FragmentGroup]) -> int:
-        """About how many bytes the columns of some groups are; a filter may leave less of them."""
-        kept = sum(group.end - group.start for group in groups)
-        return self._size * kept // max(1, self._num_fragments)
-
-    def _described(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
-        if self._manifest is None:
-            return groups
-        raw = FragmentList.of(snapshot.manifest.fragments).to_bytes(encode_fragment)
-        return [replace(group, described=tuple(raw[group.start : group.end])) for group in groups]
-
-    def _worth_reading(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
-        """The groups that may hold rows for the filter, as far as indices know; one is kept, because Spark wants one."""
-        if self._filter is None or not snapshot.manifest.indices:
-            return groups
-        fragments = snapshot.manifest.fragments
-        found = {task.fragment.id for task in self._planned(snapshot, fragments).tasks}
-        kept = [group for group in groups if any(item.id in found for item in fragments[group.start : group.end])]
-        return kept or groups[:1]
-
-    def _planned(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> ScanPlan:
-        """What to read of the fragments; indices answer what they can of the filter."""
-        schema = snapshot.manifest.schema
-        where = parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None
-        plan = plan_scan(schema, fragments, plan_projection(schema, self._columns), filter=where)
-        return serve(snapshot, plan, trust=IndexPolicy(unsealed=self._options.unsealed_indices)).plan
+        """One task for each group of neighbouring fragments."""
+        return [FragmentPartition(group) for group in self._reader.groups()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""
-        assert isinstance(partition, FragmentGroup)
-        snapshot, fragments = self._of_partition(partition)
-        plan = self._planned(snapshot, fragments)
-        conformer = Conformer(self._target, uri=self._options.uri)
-        for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
-            yield conformer.apply(batch)
-
-    def _of_partition(self, partition: FragmentGroup) -> tuple[Snapshot, Sequence[Fragment]]:
-        if self._manifest is None:
-            snapshot = self._snapshot()
-            return snapshot, snapshot.manifest.fragments[partition.start : partition.end]
-        fragments = tuple(decode_fragment(raw) for raw in partition.described)
-        store = resolve_store(self._place, self._options.storage)
-        manifest = replace(self._manifest, fragments=fragments)
-        return Snapshot(store, manifest, self._options.storage), fragments
-
-    def _and(self, text: str | None) -> None:
-        self._filter = " AND ".join(f"({part})" for part in (self._options.filter, text) if part) or None
-
-    def _snapshot(self) -> Snapshot:
-        return open_snapshot(self._place, version=self._version, storage_options=self._options.storage)
+        assert isinstance(partition, FragmentPartition)
+        return self._reader.read(partition.group)
 
 
 class PushingReader(LanceReader):
@@ -143,42 +43,6 @@ class PushingReader(LanceReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterator[Any]:
         """Takes the filters that mean the same here as in Spark, gives back the others."""
-        text, left = split_filters(filters, self._snapshot().arrow_schema)
-        self._and(text)
+        text, left = split_filters(filters, self._reader.arrow_schema)
+        self._reader.filter_also(text)
         yield from left
-
-
-def read_schema(options: SourceOptions) -> Any:
-    """The Spark schema of the columns that the options name. InputError for one that the table does not have."""
-    schema = open_read_snapshot(options).arrow_schema
-    if options.columns is None:
-        return spark_schema(schema)
-    absent = [name for name in options.columns if name not in schema.names]
-    if absent:
-        raise InputError(f"no column {absent[0]!r} in {options.uri}", cure=f"Its columns: {', '.join(schema.names)}.")
-    return spark_schema(pa.schema([schema.field(name) for name in options.columns]))
-
-
-def open_read_snapshot(options: SourceOptions) -> Snapshot:
-    """The version that the options name."""
-    return open_snapshot(options.uri, version=options.version, asof=options.asof, storage_options=options.storage)
-
-
-def group_fragments(fragments: Sequence[Fragment], sizes: Sequence[int], most: int) -> list[FragmentGroup]:
-    """Consecutive fragments in groups of at most `most`, in whatever unit `sizes` are; a larger fragment stands alone."""
-    groups: list[FragmentGroup] = []
-    start, total = 0, 0
-    for index, size in enumerate(sizes):
-        if index > start and total + size > most:
-            groups.append(FragmentGroup(start, index))
-            start, total = index, 0
-        total += size
-    if start < len(fragments):
-        groups.append(FragmentGroup(start, len(fragments)))
-    return groups
-
-
-def _size_of(fragment: Fragment) -> int:
-    """Bytes of a fragment's files; where the table does not say, a guess from its rows."""
-    known = [file.file_size_bytes for file in fragment.files]
-    return sum(size or _GUESSED_ROW_BYTES * fragment.num_rows for size in known)

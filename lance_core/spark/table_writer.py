@@ -1,0 +1,146 @@
+"""Writing a DataFrame by Spark's tasks, whichever way its rows take: tasks write fragments, the driver stages them and,
+unless told to only stage, commits.
+
+::
+
+    writer = TableWriter(options, target, overwrite=False)      on the driver; `target` is the Arrow schema of the rows
+    result = writer.write(partition, task, batches)             in a task
+    writer.commit([result, ...]) or writer.abort()              on the driver
+
+Writer, commit and abort may be called in different processes; the writer is pickled from one to the next, so all
+state is in plain fields. Spark also calls `abort` after a `commit` that failed: `abort_after` removes nothing that may be
+in a version. Nothing of PySpark is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name
+from lance_core.errors import InputError
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.registry import job_of, spec_from_plain
+from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, close_attempt, find_done, look_at, open_attempt
+from lance_core.jobs.runtime.protocols import TaskResult
+from lance_core.jobs.sources.source_files import SourceFile
+from lance_core.jobs.specs.identity import random_identity
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec
+from lance_core.jobs.staging.append import plan_append
+from lance_core.jobs.staging.overwrite import plan_overwrite
+from lance_core.spark.options import SourceOptions
+
+_UNSEEN_SECONDS = 7 * 24 * 3600.0
+"""Spark runs the tasks itself and nobody looks on, so they need not say how far they are."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A source of which only the columns are known: Spark hands the rows to `write`."""
+
+    schema: pa.Schema
+    strict_nullability: bool = False
+    num_rows: int | None = None
+    files: tuple[SourceFile, ...] = ()
+
+
+class _Planner:
+    """The runner's part that planning needs."""
+
+    name = "spark source"
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def open_source(self, spec: Any) -> _Written:
+        """The rows that Spark will pass."""
+        return _Written(self._schema)
+
+    def open_tasks(self, num_tasks: int) -> Any:  # pragma: no cover - a write has rows
+        raise NotImplementedError
+
+    def open_expressions(self, *_: Any) -> Any:  # pragma: no cover - a write computes nothing
+        raise NotImplementedError
+
+    def run(self, *_: Any) -> Any:  # pragma: no cover - Spark runs the tasks itself
+        raise NotImplementedError
+
+
+class TableWriter:
+    """Writes a DataFrame once. With an `identity`, a query that is run again adds nothing."""
+
+    def __init__(self, options: SourceOptions, target: pa.Schema, *, overwrite: bool) -> None:
+        self._spec = spec_of(options, overwrite=overwrite)
+        self._options = options
+        store = self._store()
+        self._done = find_done(store, self._spec)
+        if self._done is not None:
+            return
+        clear_dead(store, self._spec.identity)
+        table, planner = look_at(store, self._spec), _Planner(target)
+        if isinstance(self._spec, OverwriteSpec):
+            plan = plan_overwrite(self._spec, table, planner)
+        else:
+            plan = plan_append(self._spec, table, planner)
+        self._attempt = open_attempt(self._spec, plan.table)
+        self._work = plan.make_work(self._attempt)
+        self._conclude, self._properties = plan.conclude, dict(plan.properties)
+
+    def write(self, partition: int, task: str, batches: Iterator[pa.RecordBatch]) -> TaskResult | None:
+        """One task, by the number of its partition and a name of its try. None when the work was done before."""
+        return None if self._done is not None else self._work(partition, task, batches)
+
+    def commit(self, results: Sequence[TaskResult | None]) -> None:
+        """Stage, and publish unless `stageOnly`."""
+        store = self._store()
+        if self._done is None:
+            known = [result for result in results if result is not None]
+            close_attempt(store, self._attempt, known, conclude=self._conclude, properties=self._properties)
+        if self._options.stage_only or (self._done is not None and self._done.version is not None):
+            return
+        commit = CommitSpec(
+            uri=self._spec.uri, storage_options=self._spec.storage_options, identities=(self._spec.identity,)
+        )
+        job_of(commit).run(commit, _Planner(pa.schema([])))
+
+    def abort(self) -> None:
+        """Remove what the tasks wrote, when it certainly is in no version."""
+        if self._done is None:
+            abort_after(self._store(), self._attempt, InputError("Spark aborted the write"))
+
+    def _store(self) -> Any:
+        return resolve_store(table_of(self._options), self._options.storage)
+
+
+def table_of(options: SourceOptions) -> str:
+    """The place that is written: the table, or one of its branches."""
+    if options.branch is None or options.branch == MAIN:
+        return options.uri
+    return f"{options.uri.rstrip('/')}/{TREE}/{check_branch_name(options.branch)}"
+
+
+def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | OverwriteSpec:
+    """The job spec of a DataFrame write. InputError for an option value that no spec takes."""
+    plain: dict[str, Any] = {
+        "kind": "overwrite" if overwrite else "append",
+        "uri": table_of(options),
+        "storage_options": dict(options.storage),
+        "identity": options.identity or random_identity(),
+        # The rows are passed over by Spark; the name only says so in the attempt's record.
+        "source": {"format": "dataframe"},
+        "schema_drift": options.schema_drift,
+        "progress_seconds": _UNSEEN_SECONDS,
+    }
+    for name in ("max_rows_per_file", "max_bytes_per_file", "data_storage_version"):
+        if getattr(options, name) is not None:
+            plain[name] = getattr(options, name)
+    if options.former_identities:
+        plain["former_identities"] = [*options.former_identities]
+    if overwrite:
+        plain["if_moved"] = options.if_moved
+    spec = spec_from_plain(plain)
+    assert isinstance(spec, (AppendSpec, OverwriteSpec))
+    return spec
