@@ -36,7 +36,12 @@ def split_filters(filters: Iterable[Any], schema: pa.Schema) -> tuple[str | None
 
 def to_sql(item: Any, schema: pa.Schema) -> str | None:
     """One filter as SQL, None when it stays with Spark. Nulls: both sides know three values, and null selects nothing."""
-    maker = _MAKERS.get(type(item).__name__)
+    return sql_of(type(item).__name__, item, schema)
+
+
+def sql_of(name: str, item: Any, schema: pa.Schema) -> str | None:
+    """`to_sql` of something with the fields of the filter class of that name."""
+    maker = _MAKERS.get(name)
     return None if maker is None else maker(item, schema)
 
 

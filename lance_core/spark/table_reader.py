@@ -50,8 +50,10 @@ class FragmentGroup:
 class TableReader:
     """Reads some columns of one version of a table, in the types of `target` (see `types.readable_schema`). Pickles."""
 
-    def __init__(self, options: SourceOptions, columns: Sequence[str], target: pa.Schema) -> None:
-        snapshot = open_read_snapshot(options)
+    def __init__(
+        self, options: SourceOptions, columns: Sequence[str], target: pa.Schema, *, at: tuple[str, int] | None = None
+    ) -> None:
+        snapshot = open_read_snapshot(options, at=at)
         self._options = options
         self._version = snapshot.version
         # Of a branch the place is not the table's own, whether it was named or a tag is of it.
@@ -60,7 +62,7 @@ class TableReader:
         needs_all = snapshot.manifest.uses_stable_row_ids and bool(snapshot.manifest.indices)
         self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
         self._columns = list(columns)
-        self._target = target
+        self.target = target
         self._num_fragments = len(snapshot.manifest.fragments)
         whole = snapshot.arrow_schema
         asked = pa.schema([whole.field(name) for name in self._columns])  # Spark's types know no length of a vector
@@ -69,11 +71,12 @@ class TableReader:
         if options.filter:
             parse_filter(options.filter, snapshot.arrow_schema)  # refused now, not on executors
 
-    def groups(self) -> Sequence[FragmentGroup]:
+    def groups(self, *, parallelism: int | None = None) -> Sequence[FragmentGroup]:
         """Neighbouring fragments together: up to `rowsPerPartition` rows where that is given, else by bytes.
 
-        By bytes as Spark cuts files: 128 MiB, or less when that would leave processors idle. Only the driver's processors
-        are known here; each task costs about 0.1 s of start-up, so small tables are not cut finer than 16 MiB.
+        By bytes as Spark cuts files: 128 MiB, or less when that would leave some of `parallelism` processors idle (those of
+        this machine, where none are given); each task costs about 0.1 s of start-up, so small tables are not cut finer than
+        16 MiB.
         """
         snapshot = self._snapshot()
         fragments = snapshot.manifest.fragments
@@ -83,7 +86,7 @@ class TableReader:
             return self._described(snapshot, self._worth_reading(snapshot, groups))
         sizes = [_size_of(fragment) for fragment in fragments]
         # A little more than an even share: halves that are not quite equal are not three.
-        share = sum(sizes) * 21 // (20 * (os.cpu_count() or 1)) + 1
+        share = sum(sizes) * 21 // (20 * (parallelism or os.cpu_count() or 1)) + 1
         groups = group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
         return self._described(snapshot, self._worth_reading(snapshot, groups))
 
@@ -91,6 +94,28 @@ class TableReader:
         """About how many bytes the columns of some groups are; a filter may leave less of them."""
         kept = sum(group.end - group.start for group in groups)
         return self._size * kept // max(1, self._num_fragments)
+
+    def rows_of(self, groups: Sequence[FragmentGroup]) -> int:
+        """The rows of some groups; a filter may leave less of them."""
+        fragments = self._snapshot().manifest.fragments
+        return sum(fragment.num_rows for group in groups for fragment in fragments[group.start : group.end])
+
+    def first_groups(self, groups: Sequence[FragmentGroup], *, rows: int) -> Sequence[FragmentGroup]:
+        """As many groups from the first on as surely hold so many rows, where no filter leaves some out; at least one."""
+        fragments = self._snapshot().manifest.fragments
+        kept: list[FragmentGroup] = []
+        found = 0
+        for group in groups:
+            kept.append(group)
+            found += sum(fragment.num_rows for fragment in fragments[group.start : group.end])
+            if found >= rows:
+                break
+        return kept
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the scan leaves rows out."""
+        return self._filter is not None
 
     def _described(self, snapshot: Snapshot, groups: Sequence[FragmentGroup]) -> Sequence[FragmentGroup]:
         if self._manifest is None:
@@ -118,7 +143,7 @@ class TableReader:
         """The batches of one task, in the types that Spark takes."""
         snapshot, fragments = self._of_group(group)
         plan = self._planned(snapshot, fragments)
-        conformer = Conformer(self._target, uri=self._options.uri)
+        conformer = Conformer(self.target, uri=self._options.uri)
         for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
             yield conformer.apply(batch)
 
@@ -144,9 +169,12 @@ class TableReader:
         return open_snapshot(self._place, version=self._version, storage_options=self._options.storage)
 
 
-def read_schema(options: SourceOptions) -> pa.Schema:
-    """The Arrow schema of the columns that the options name. InputError for one that the table does not have."""
-    schema = open_read_snapshot(options).arrow_schema
+def read_schema(options: SourceOptions, *, snapshot: Snapshot | None = None) -> pa.Schema:
+    """The Arrow schema of the columns that the options name, at a version that is open or the one that they name.
+
+    InputError for a column that the table does not have.
+    """
+    schema = (snapshot or open_read_snapshot(options)).arrow_schema
     if options.columns is None:
         return schema
     absent = [name for name in options.columns if name not in schema.names]
@@ -155,8 +183,10 @@ def read_schema(options: SourceOptions) -> pa.Schema:
     return pa.schema([schema.field(name) for name in options.columns])
 
 
-def open_read_snapshot(options: SourceOptions) -> Snapshot:
-    """The version that the options name."""
+def open_read_snapshot(options: SourceOptions, *, at: tuple[str, int] | None = None) -> Snapshot:
+    """The version that the options name, or the place and version that they were found to name before."""
+    if at is not None:
+        return open_snapshot(at[0], version=at[1], storage_options=options.storage)
     return open_snapshot(options.uri, version=options.version, asof=options.asof, storage_options=options.storage)
 
 

@@ -35,12 +35,19 @@ TABLE = pa.table(
 )
 
 
-@pytest.fixture(scope="module")
-def registered(spark):
-    from lance_core.spark.source import register
+@pytest.fixture(scope="module", params=["python", "bridge"])
+def registered(spark, request):
+    """A session in which `lance` is the Python source, and one in which it is the jar's."""
+    if request.param == "python":
+        from lance_core.spark.source import register
 
-    register(spark)
-    return spark
+        register(spark)
+        return spark
+    from lance_core.spark.bridge import enable
+
+    session = spark.newSession()
+    enable(session)
+    return session
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +97,10 @@ def test_columns_and_filter_by_option(registered, uri) -> None:
         registered.read.format("lance").option("columns", "nope").load(uri)
 
 
-def test_filters_pushed_by_spark(registered, uri) -> None:
+def test_filters_pushed_by_spark(spark, uri) -> None:
     from lance_core.spark.source import register
+
+    registered = spark
 
     register(registered, push_filters=True)
     try:

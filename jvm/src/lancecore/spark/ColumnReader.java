@@ -1,0 +1,149 @@
+package lancecore.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.memory.RootAllocator;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.ValueVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** The batches of one task: Arrow's buffers from the worker, wrapped as Spark's columns, never copied into rows. */
+final class ColumnReader implements PartitionReader<ColumnarBatch> {
+  static final BufferAllocator MEMORY = new RootAllocator();
+
+  private final Worker worker;
+  private final BufferAllocator memory;
+  private final ArrowStreamReader stream;
+  private ColumnarBatch batch;
+  private long rows;
+  private boolean ended;
+
+  private ColumnReader(Worker worker) {
+    this.worker = worker;
+    this.memory = MEMORY.newChildAllocator("lance read", 0, Long.MAX_VALUE);
+    this.stream = new ArrowStreamReader(worker.channel(), memory);
+  }
+
+  static ColumnReader open(String reader, String group, int limit) throws IOException {
+    ObjectNode request = Worker.JSON.createObjectNode();
+    request.put("do", "read").put("reader", reader).put("group", group).put("limit", limit);
+    Worker worker = Workers.take();
+    try {
+      worker.send(request);
+      byte kind = worker.readKind();
+      if (kind == 'A') {
+        return new ColumnReader(worker);
+      }
+      throw worker.failure(kind);
+    } catch (LanceException error) {
+      Workers.give(worker);
+      throw error;
+    } catch (IOException | RuntimeException error) {
+      worker.close();
+      throw error;
+    }
+  }
+
+  @Override
+  public boolean next() throws IOException {
+    if (ended) {
+      return false;
+    }
+    if (stream.loadNextBatch()) {
+      VectorSchemaRoot root = stream.getVectorSchemaRoot();
+      if (batch == null) {
+        batch = new ColumnarBatch(wrapped(root.getFieldVectors()));
+      }
+      batch.setNumRows(root.getRowCount());
+      rows += root.getRowCount();
+      return true;
+    }
+    // Arrow takes the end of a broken connection for the end of a stream; only the trailer says that all rows came.
+    byte kind = worker.readKind();
+    if (kind != 'K') {
+      throw worker.failure(kind);
+    }
+    long sent = worker.readLong();
+    if (sent != rows) {
+      throw new IOException("lance: the Python worker sent " + sent + " rows, and " + rows + " arrived");
+    }
+    ended = true;
+    return false;
+  }
+
+  private static ColumnVector[] wrapped(List<FieldVector> vectors) {
+    ColumnVector[] columns = new ColumnVector[vectors.size()];
+    for (int index = 0; index < columns.length; index++) {
+      columns[index] = new Column(vectors.get(index));
+    }
+    return columns;
+  }
+
+  @Override
+  public ColumnarBatch get() {
+    return batch;
+  }
+
+  @Override
+  public void close() throws IOException {
+    stream.close(false);
+    memory.close();
+    if (ended) {
+      Workers.give(worker);
+    } else {
+      Workers.interrupt(worker);
+    }
+  }
+
+  /** A column whose memory is the stream's: the next batch is read into it, though Spark closes the columns of the last one. */
+  private static final class Column extends ArrowColumnVector {
+    Column(ValueVector vector) {
+      super(vector);
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  /** Makes the readers on executors. */
+  static final class Factory implements PartitionReaderFactory {
+    private static final long serialVersionUID = 1L;
+    private final String reader;
+    private final int limit;
+
+    Factory(String reader, int limit) {
+      this.reader = reader;
+      this.limit = limit;
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+      throw new UnsupportedOperationException("lance is read in columns");
+    }
+
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+      return true;
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+      try {
+        return open(reader, ((LanceScan.Group) partition).words, limit);
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
+      }
+    }
+  }
+}

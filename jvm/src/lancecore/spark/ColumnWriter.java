@@ -1,0 +1,135 @@
+package lancecore.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamWriter;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.arrow.ArrowWriter;
+
+/** One task's rows, gathered into Arrow's columns here and written as fragments by the worker. */
+final class ColumnWriter implements DataWriter<InternalRow> {
+  private static final int MOST_ROWS = 1 << 16;
+  private static final int ROWS_BETWEEN_LOOKS = 1 << 10;
+  private static final long MOST_BYTES = 64L << 20;
+
+  private final Worker worker;
+  private final BufferAllocator memory;
+  private final VectorSchemaRoot root;
+  private final ArrowWriter columns;
+  private final ArrowStreamWriter stream;
+  private int gathered;
+  private long rows;
+  private boolean ended;
+
+  private ColumnWriter(Worker worker, byte[] arrowSchema) throws IOException {
+    this.worker = worker;
+    this.memory = ColumnReader.MEMORY.newChildAllocator("lance write", 0, Long.MAX_VALUE);
+    this.root = VectorSchemaRoot.create(MessageSerializer.deserializeSchema(arrowMessage(arrowSchema)), memory);
+    this.columns = ArrowWriter.create(root);
+    this.stream = new ArrowStreamWriter(root, null, worker.channel());
+    stream.start();
+  }
+
+  private static org.apache.arrow.vector.ipc.ReadChannel arrowMessage(byte[] message) {
+    return new org.apache.arrow.vector.ipc.ReadChannel(
+        java.nio.channels.Channels.newChannel(new java.io.ByteArrayInputStream(message)));
+  }
+
+  @Override
+  public void write(InternalRow row) throws IOException {
+    columns.write(row);
+    gathered++;
+    if (gathered == MOST_ROWS || gathered % ROWS_BETWEEN_LOOKS == 0 && columns.sizeInBytes() > MOST_BYTES) {
+      flush();
+    }
+  }
+
+  private void flush() throws IOException {
+    columns.finish();
+    try {
+      stream.writeBatch();
+    } catch (IOException broken) {
+      throw told(broken);
+    }
+    rows += gathered;
+    gathered = 0;
+    columns.reset();
+  }
+
+  /** A worker that fails closes its end; what it said before is the cause. */
+  private IOException told(IOException broken) throws IOException {
+    byte kind = worker.readKind();
+    throw worker.failure(kind);
+  }
+
+  @Override
+  public WriterCommitMessage commit() throws IOException {
+    if (gathered > 0) {
+      flush();
+    }
+    try {
+      stream.end();
+      ByteBuffer trailer = ByteBuffer.allocate(9).put((byte) 'K').putLong(rows).flip();
+      while (trailer.hasRemaining()) {
+        worker.channel().write(trailer);
+      }
+    } catch (IOException broken) {
+      throw told(broken);
+    }
+    String result = worker.answer().get("result").asText();
+    ended = true;
+    return new LanceWrite.Written(result);
+  }
+
+  @Override
+  public void abort() {}
+
+  @Override
+  public void close() {
+    root.close();
+    memory.close();
+    if (ended) {
+      Workers.give(worker);
+    } else {
+      Workers.interrupt(worker);
+    }
+  }
+
+  /** Makes the writers on executors. */
+  static final class Factory implements DataWriterFactory {
+    private static final long serialVersionUID = 1L;
+    private final String writer;
+    private final byte[] arrowSchema;
+
+    Factory(String writer, byte[] arrowSchema) {
+      this.writer = writer;
+      this.arrowSchema = arrowSchema;
+    }
+
+    @Override
+    public DataWriter<InternalRow> createWriter(int partition, long task) {
+      ObjectNode request = Worker.JSON.createObjectNode();
+      request.put("do", "write").put("writer", writer).put("partition", partition).put("task", Long.toString(task));
+      try {
+        Worker worker = Workers.take();
+        try {
+          worker.send(request);
+          return new ColumnWriter(worker, arrowSchema);
+        } catch (IOException | RuntimeException error) {
+          worker.close();
+          throw error;
+        }
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
+      }
+    }
+  }
+}

@@ -1,0 +1,91 @@
+package lancecore.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** The questions that the driver asks Python: what a table is, what to read of it, and where a write stands. */
+final class Planner {
+  private Planner() {}
+
+  /** A table's columns and the version they were read from. */
+  static final class Opened {
+    final StructType schema;
+    final String at;
+
+    Opened(StructType schema, String at) {
+      this.schema = schema;
+      this.at = at;
+    }
+  }
+
+  static Opened open(Map<String, String> options) {
+    JsonNode found = Workers.ask(request("open", options));
+    return new Opened((StructType) DataType.fromJson(found.get("schema").asText()), found.get("at").asText());
+  }
+
+  /** What a scan reads: opaque words for the tasks, and the size that the optimizer wants. */
+  static final class Plan {
+    final String reader;
+    final String[] groups;
+    final long rows;
+    final long bytes;
+
+    Plan(JsonNode found) {
+      reader = found.get("reader").asText();
+      JsonNode listed = found.get("groups");
+      groups = new String[listed.size()];
+      for (int index = 0; index < groups.length; index++) {
+        groups[index] = listed.get(index).asText();
+      }
+      rows = found.get("rows").asLong();
+      bytes = found.get("bytes").asLong();
+    }
+  }
+
+  static Plan plan(Map<String, String> options, String at, StructType read, ArrayNode filters, int limit, int parallelism) {
+    ObjectNode request = request("plan", options);
+    if (at != null) {
+      request.put("at", at);
+    }
+    request.put("schema", read.json());
+    request.set("filters", filters);
+    request.put("limit", limit);
+    request.put("parallelism", parallelism);
+    return new Plan(Workers.ask(request));
+  }
+
+  static long count(Map<String, String> options, String at) {
+    ObjectNode request = request("count", options);
+    if (at != null) {
+      request.put("at", at);
+    }
+    return Workers.ask(request).get("rows").asLong();
+  }
+
+  static JsonNode begin(Map<String, String> options, StructType schema, boolean overwrite) {
+    ObjectNode request = request("begin", options);
+    request.put("schema", schema.json());
+    request.put("overwrite", overwrite);
+    return Workers.ask(request);
+  }
+
+  static void commit(String writer, Iterable<String> results) {
+    ObjectNode request = Worker.JSON.createObjectNode().put("do", "commit").put("writer", writer);
+    results.forEach(request.putArray("results")::add);
+    Workers.ask(request);
+  }
+
+  static void abort(String writer) {
+    Workers.ask(Worker.JSON.createObjectNode().put("do", "abort").put("writer", writer));
+  }
+
+  private static ObjectNode request(String name, Map<String, String> options) {
+    ObjectNode request = Worker.JSON.createObjectNode().put("do", name);
+    options.forEach(request.putObject("options")::put);
+    return request;
+  }
+}

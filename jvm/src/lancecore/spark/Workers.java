@@ -1,0 +1,85 @@
+package lancecore.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.util.ArrayDeque;
+import java.util.Deque;
+
+/**
+ * The warm workers of this JVM: one for each task that reads or writes at a time, kept for the next task.
+ *
+ * <p>There are never more than tasks at work; of those that nobody uses the oldest ends when more than {@code KEPT} wait.
+ */
+final class Workers {
+  private static final int KEPT = Math.max(2, Runtime.getRuntime().availableProcessors());
+  private static final Deque<Worker> IDLE = new ArrayDeque<>();
+
+  private Workers() {}
+
+  static {
+    Runtime.getRuntime().addShutdownHook(new Thread(Workers::closeIdle, "lance-workers"));
+  }
+
+  /** A worker for this caller alone, until `give` or `discard`. */
+  static Worker take() throws IOException {
+    for (Worker found = poll(); found != null; found = poll()) {
+      if (found.isAlive()) {
+        return found;
+      }
+      found.close();
+    }
+    return Worker.start(Interpreter.here());
+  }
+
+  private static synchronized Worker poll() {
+    return IDLE.pollLast();
+  }
+
+  /** Takes a worker back that has answered all that it was asked. */
+  static void give(Worker worker) {
+    Worker spare = null;
+    synchronized (Workers.class) {
+      IDLE.addLast(worker);
+      if (IDLE.size() > KEPT) {
+        spare = IDLE.pollFirst();
+      }
+    }
+    if (spare != null) {
+      spare.close();
+    }
+  }
+
+  /** Takes a worker back in the middle of an answer: the connection ends, the process stays. */
+  static void interrupt(Worker worker) {
+    worker.disconnect();
+    give(worker);
+  }
+
+  /** Asks one question and returns the JSON answer. */
+  static JsonNode ask(ObjectNode request) {
+    try {
+      Worker worker = take();
+      try {
+        worker.send(request);
+        JsonNode answer = worker.answer();
+        give(worker);
+        return answer;
+      } catch (LanceException error) {
+        give(worker);
+        throw error;
+      } catch (IOException | RuntimeException error) {
+        worker.close();
+        throw error;
+      }
+    } catch (IOException error) {
+      throw new LanceException("StoreError", error.getMessage());
+    }
+  }
+
+  private static void closeIdle() {
+    for (Worker found = poll(); found != null; found = poll()) {
+      found.close();
+    }
+  }
+}

@@ -1,0 +1,77 @@
+"""The optional bridge: `format("lance")` in columns, by a small jar and warm Python workers beside the JVM.
+
+::
+
+    builder = configure(SparkSession.builder)              before the session: the jar, and Arrow's fast access to memory
+    enable(spark)                                          or after it has begun, on classic Spark
+    spark.read.format("lance").load("/t.lance")            the same rows and options as without, without a row in Python
+
+Without the jar everything goes on as before: `register(spark)` makes the Python source known. The jar holds no table format:
+it asks `worker` processes of this library, in the interpreter of `spark.pyspark.python`, and refuses another release of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lance_core.errors import InputError
+
+JAR = "lance-bridge.jar"
+SOURCE = "lance.DefaultSource"
+_FAST = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+_FAST_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+
+def jar_path() -> str:
+    """Where the jar lies in this installation, for `--jars` and `spark.jars`."""
+    return str(Path(__file__).with_name(JAR))
+
+
+def configure(builder: Any) -> Any:
+    """A session builder whose sessions have the bridge; what it says of jars and Java options already is kept.
+
+    >>> configure(SparkSession.builder.master("local[2]")).getOrCreate()                          # doctest: +SKIP
+    """
+    given = dict(getattr(builder, "_options", {}))
+    jars = [jar for jar in str(given.get("spark.jars", "")).split(",") if jar]
+    builder = builder.config("spark.jars", ",".join(dict.fromkeys([*jars, jar_path()])))
+    for name in _FAST_OPTIONS:
+        options = str(given.get(name, ""))
+        builder = builder.config(name, options if _FAST in options else f"{options} {_FAST}".strip())
+    return builder
+
+
+def enable(spark: Any) -> None:
+    """Make the bridge known to a session that has begun: `format("lance")` is read and written in columns from then on.
+
+    Nothing happens where it is known already. InputError for a Spark Connect session, whose server has the jar or has not,
+    and where lance-spark's source has the name `lance`.
+    """
+    if not hasattr(spark, "_jvm"):
+        raise InputError(
+            "the bridge cannot be enabled from a Spark Connect client",
+            cure=f"Start the server with --jars {jar_path()}, or register the Python source: "
+            "lance_core.spark.source.register(spark).",
+        )
+    if not is_enabled(spark):
+        spark.sql(f"ADD JAR '{jar_path()}'")
+    if not is_enabled(spark):
+        raise InputError(
+            'format("lance") is another source in this Spark, of a jar on its class path',
+            cure="Leave that jar out, or read with lance_core.spark.frame.read_table.",
+        )
+
+
+def is_enabled(spark: Any) -> bool:
+    """Whether `format("lance")` is the bridge in this classic session."""
+    jvm = spark._jvm
+    try:
+        found = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(
+            "lance", spark._jsparkSession.sessionState().conf()
+        )
+    except Exception as error:  # what Py4J raises for a class that is not found
+        if "DATA_SOURCE_NOT_FOUND" in str(error) or "ClassNotFound" in str(error):
+            return False
+        raise
+    return str(found.getName()) == SOURCE
