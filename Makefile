@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
+.PHONY: jvm jvm-check ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -46,6 +46,12 @@ ui: ## build the pages of Airflow's UI from airflow_lance/ui/frontend into airfl
 
 ui-check: ## build the pages elsewhere and compare with the committed build, byte by byte
 	$(PYTHON) $(PAGES) --check
+
+jvm: setup ## build the jar of the Spark bridge from jvm/src into lance_core/spark/bridge; needs JDK 17
+	$(BIN)/python jvm/build.py
+
+jvm-check: setup ## build the jar elsewhere and compare with the committed one, byte by byte; needs JDK 17
+	$(BIN)/python jvm/build.py --check
 
 ui-test: ## the unit tests of the pages' sources
 	$(PYTHON) $(PAGES) --test

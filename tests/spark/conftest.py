@@ -27,9 +27,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql")
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update(ENVIRONMENT)
+    builder = sql.SparkSession.builder.master("local[2, 2]")  # a task may fail once and is tried again
+    if os.environ.get("LANCE_TEST_BRIDGE"):  # `test_spark_with_bridge` runs a part of this folder again with it
+        from lance_core.spark.bridge import configure
+
+        builder = configure(builder)
     session = (
-        sql.SparkSession.builder.master("local[2, 2]")  # a task may fail once and is tried again
-        .appName("lance-tests")
+        builder.appName("lance-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "America/New_York")

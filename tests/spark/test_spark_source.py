@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import time
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.spark.options import parse_options
 
 pytestmark = pytest.mark.spark
+WITH_BRIDGE = bool(os.environ.get("LANCE_TEST_BRIDGE"))
 
 TABLE = pa.table(
     {
@@ -35,19 +37,15 @@ TABLE = pa.table(
 )
 
 
-@pytest.fixture(scope="module", params=["python", "bridge"])
-def registered(spark, request):
-    """A session in which `lance` is the Python source, and one in which it is the jar's."""
-    if request.param == "python":
-        from lance_core.spark.source import register
+@pytest.fixture(scope="module")
+def registered(spark):
+    """A session in which `lance` is the Python source, or that of the jar where the session has it."""
+    from lance_core.spark.bridge import is_enabled
+    from lance_core.spark.source import register
 
+    if not is_enabled(spark):
         register(spark)
-        return spark
-    from lance_core.spark.bridge import enable
-
-    session = spark.newSession()
-    enable(session)
-    return session
+    return spark
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +95,9 @@ def test_columns_and_filter_by_option(registered, uri) -> None:
         registered.read.format("lance").option("columns", "nope").load(uri)
 
 
-def test_filters_pushed_by_spark(spark, uri) -> None:
+@pytest.mark.skipif(WITH_BRIDGE, reason="an option of the Python source")
+def test_filters_pushed_by_spark(registered, uri) -> None:
     from lance_core.spark.source import register
-
-    registered = spark
 
     register(registered, push_filters=True)
     try:

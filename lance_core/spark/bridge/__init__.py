@@ -20,6 +20,8 @@ from lance_core.errors import InputError
 JAR = "lance-bridge.jar"
 SOURCE = "lance.DefaultSource"
 _FAST = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+_EXTENSIBLE = (".MutableURLClassLoader", ".ChildFirstURLClassLoader")
+"""Spark's own loaders of an application's classes."""
 _FAST_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 
@@ -43,7 +45,8 @@ def configure(builder: Any) -> Any:
 
 
 def enable(spark: Any) -> None:
-    """Make the bridge known to a session that has begun: `format("lance")` is read and written in columns from then on.
+    """Make the bridge known to an application that has begun: `format("lance")` is read and written in columns from then on,
+    in all of its sessions and threads.
 
     Nothing happens where it is known already. InputError for a Spark Connect session, whose server has the jar or has not,
     and where lance-spark's source has the name `lance`.
@@ -55,12 +58,28 @@ def enable(spark: Any) -> None:
             "lance_core.spark.source.register(spark).",
         )
     if not is_enabled(spark):
-        spark.sql(f"ADD JAR '{jar_path()}'")
+        _add_to_driver(spark)
+        spark._jsc.addJar(jar_path())  # for executors
     if not is_enabled(spark):
         raise InputError(
             'format("lance") is another source in this Spark, of a jar on its class path',
             cure="Leave that jar out, or read with lance_core.spark.frame.read_table.",
         )
+
+
+def _add_to_driver(spark: Any) -> None:
+    # ADD JAR gives it to one session and to the thread that says so; the loader below is that of all threads.
+    loader = spark._jvm.Thread.currentThread().getContextClassLoader()
+    while loader is not None and not loader.getClass().getName().endswith(
+        (".MutableURLClassLoader", ".ChildFirstURLClassLoader")
+    ):
+        loader = loader.getParent()
+    if loader is None:
+        raise InputError(
+            "this application's class path cannot be extended",
+            cure="Use lance_core.spark.bridge.configure(builder), or --jars.",
+        )
+    loader.addURL(spark._jvm.java.io.File(jar_path()).toURI().toURL())
 
 
 def is_enabled(spark: Any) -> bool:

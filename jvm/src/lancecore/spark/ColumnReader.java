@@ -46,11 +46,8 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
         return new ColumnReader(worker);
       }
       throw worker.failure(kind);
-    } catch (LanceException error) {
-      Workers.give(worker);
-      throw error;
     } catch (IOException | RuntimeException error) {
-      worker.close();
+      Workers.give(worker);
       throw error;
     }
   }
@@ -70,11 +67,7 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
       return true;
     }
     // Arrow takes the end of a broken connection for the end of a stream; only the trailer says that all rows came.
-    byte kind = worker.readKind();
-    if (kind != 'K') {
-      throw worker.failure(kind);
-    }
-    long sent = worker.readLong();
+    long sent = worker.trailer();
     if (sent != rows) {
       throw new IOException("lance: the Python worker sent " + sent + " rows, and " + rows + " arrived");
     }
@@ -99,11 +92,7 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
   public void close() throws IOException {
     stream.close(false);
     memory.close();
-    if (ended) {
-      Workers.give(worker);
-    } else {
-      Workers.interrupt(worker);
-    }
+    Workers.give(worker);
   }
 
   /** A column whose memory is the stream's: the next batch is read into it, though Spark closes the columns of the last one. */

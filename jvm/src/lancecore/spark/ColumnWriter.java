@@ -1,12 +1,15 @@
 package lancecore.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
+import org.apache.arrow.vector.ipc.ReadChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
@@ -27,7 +30,6 @@ final class ColumnWriter implements DataWriter<InternalRow> {
   private final ArrowStreamWriter stream;
   private int gathered;
   private long rows;
-  private boolean ended;
 
   private ColumnWriter(Worker worker, byte[] arrowSchema) throws IOException {
     this.worker = worker;
@@ -38,9 +40,9 @@ final class ColumnWriter implements DataWriter<InternalRow> {
     stream.start();
   }
 
-  private static org.apache.arrow.vector.ipc.ReadChannel arrowMessage(byte[] message) {
-    return new org.apache.arrow.vector.ipc.ReadChannel(
-        java.nio.channels.Channels.newChannel(new java.io.ByteArrayInputStream(message)));
+  private static ReadChannel arrowMessage(byte[] message) {
+    return new ReadChannel(
+        Channels.newChannel(new ByteArrayInputStream(message)));
   }
 
   @Override
@@ -65,9 +67,13 @@ final class ColumnWriter implements DataWriter<InternalRow> {
   }
 
   /** A worker that fails closes its end; what it said before is the cause. */
-  private IOException told(IOException broken) throws IOException {
-    byte kind = worker.readKind();
-    throw worker.failure(kind);
+  private RuntimeException told(IOException broken) throws IOException {
+    try {
+      return worker.failure(worker.readKind());
+    } catch (IOException silent) {
+      silent.addSuppressed(broken);
+      throw silent;
+    }
   }
 
   @Override
@@ -85,7 +91,6 @@ final class ColumnWriter implements DataWriter<InternalRow> {
       throw told(broken);
     }
     String result = worker.answer().get("result").asText();
-    ended = true;
     return new LanceWrite.Written(result);
   }
 
@@ -96,11 +101,7 @@ final class ColumnWriter implements DataWriter<InternalRow> {
   public void close() {
     root.close();
     memory.close();
-    if (ended) {
-      Workers.give(worker);
-    } else {
-      Workers.interrupt(worker);
-    }
+    Workers.give(worker);
   }
 
   /** Makes the writers on executors. */
@@ -124,7 +125,7 @@ final class ColumnWriter implements DataWriter<InternalRow> {
           worker.send(request);
           return new ColumnWriter(worker, arrowSchema);
         } catch (IOException | RuntimeException error) {
-          worker.close();
+          Workers.give(worker);
           throw error;
         }
       } catch (IOException error) {

@@ -57,8 +57,8 @@ final class LanceWrite implements BatchWrite {
   }
 
   /**
-   * What a task tells the driver, in Python's words. They are read by `toString`: where the jar came to a running session, the
-   * class that arrives is of another loader than this one, and no cast between the two holds.
+   * What a task tells the driver, in Python's words. They are read by `toString`: where somebody added the jar to a session by
+   * `ADD JAR`, the class that arrives is of another loader than this one, and no cast between the two holds.
    */
   static final class Written implements WriterCommitMessage {
     private static final long serialVersionUID = 1L;

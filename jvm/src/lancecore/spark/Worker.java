@@ -34,6 +34,7 @@ final class Worker implements AutoCloseable {
   private final Process process;
   private final UnixDomainSocketAddress address;
   private SocketChannel channel;
+  private boolean free = true;
 
   private Worker(Process process, UnixDomainSocketAddress address) {
     this.process = process;
@@ -103,6 +104,7 @@ final class Worker implements AutoCloseable {
       }
       channel = opened;
     }
+    free = false;
     byte[] body = JSON.writeValueAsBytes(request);
     ByteBuffer framed = ByteBuffer.allocate(4 + body.length).putInt(body.length).put(body).flip();
     while (framed.hasRemaining()) {
@@ -114,21 +116,24 @@ final class Worker implements AutoCloseable {
     return channel;
   }
 
-  /** The JSON answer of a request. LanceException with the worker's error. */
+  /** Whether the last request has its whole answer, so that the next one may be sent. */
+  boolean isFree() {
+    return free;
+  }
+
+  /** The JSON answer of a request. RuntimeException with the worker's error. */
   JsonNode answer() throws IOException {
     byte kind = readKind();
     if (kind == 'J') {
-      return readJson();
+      JsonNode found = readJson();
+      free = true;
+      return found;
     }
     throw failure(kind);
   }
 
   byte readKind() throws IOException {
     return read(1).get();
-  }
-
-  long readLong() throws IOException {
-    return read(8).getLong();
   }
 
   JsonNode readJson() throws IOException {
@@ -139,13 +144,28 @@ final class Worker implements AutoCloseable {
     return JSON.readTree(read(length).array());
   }
 
-  /** The error that an answer of this kind is. */
-  LanceException failure(byte kind) throws IOException {
+  /** The trailer of a stream: the number of rows that it had. RuntimeException with the worker's error. */
+  long trailer() throws IOException {
+    byte kind = readKind();
+    if (kind != 'K') {
+      throw failure(kind);
+    }
+    long rows = read(8).getLong();
+    free = true;
+    return rows;
+  }
+
+  /**
+   * The error that an answer of this kind is: its class and its message, which says what, where and the cure. Of a class that
+   * every loader knows, because it travels from tasks to the driver.
+   */
+  RuntimeException failure(byte kind) throws IOException {
     if (kind != 'E') {
       throw new IOException("lance: an answer of unknown kind " + kind + " from the Python worker");
     }
     JsonNode error = readJson();
-    return new LanceException(error.path("type").asText(), error.path("message").asText());
+    disconnect(); // behind a write's error the worker does the same, since rows are still on the way
+    return new RuntimeException(error.path("type").asText() + ": " + error.path("message").asText());
   }
 
   private ByteBuffer read(int size) throws IOException {
@@ -170,6 +190,7 @@ final class Worker implements AutoCloseable {
         channel = null;
       }
     }
+    free = true;
   }
 
   @Override

@@ -3,6 +3,7 @@ package lancecore.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
@@ -21,7 +22,7 @@ final class Workers {
     Runtime.getRuntime().addShutdownHook(new Thread(Workers::closeIdle, "lance-workers"));
   }
 
-  /** A worker for this caller alone, until `give` or `discard`. */
+  /** A worker for this caller alone, until `give`. */
   static Worker take() throws IOException {
     for (Worker found = poll(); found != null; found = poll()) {
       if (found.isAlive()) {
@@ -36,8 +37,18 @@ final class Workers {
     return IDLE.pollLast();
   }
 
-  /** Takes a worker back that has answered all that it was asked. */
+  /**
+   * Takes a worker back. In the middle of an answer its connection ends, which drops that answer, and the process stays; one
+   * that is gone is forgotten.
+   */
   static void give(Worker worker) {
+    if (!worker.isAlive()) {
+      worker.close();
+      return;
+    }
+    if (!worker.isFree()) {
+      worker.disconnect();
+    }
     Worker spare = null;
     synchronized (Workers.class) {
       IDLE.addLast(worker);
@@ -50,30 +61,18 @@ final class Workers {
     }
   }
 
-  /** Takes a worker back in the middle of an answer: the connection ends, the process stays. */
-  static void interrupt(Worker worker) {
-    worker.disconnect();
-    give(worker);
-  }
-
   /** Asks one question and returns the JSON answer. */
   static JsonNode ask(ObjectNode request) {
     try {
       Worker worker = take();
       try {
         worker.send(request);
-        JsonNode answer = worker.answer();
+        return worker.answer();
+      } finally {
         give(worker);
-        return answer;
-      } catch (LanceException error) {
-        give(worker);
-        throw error;
-      } catch (IOException | RuntimeException error) {
-        worker.close();
-        throw error;
       }
     } catch (IOException error) {
-      throw new LanceException("StoreError", error.getMessage());
+      throw new UncheckedIOException(error);
     }
   }
 

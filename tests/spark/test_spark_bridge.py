@@ -1,0 +1,389 @@
+"""The bridge: the jar's own ways, beside what `test_spark_source` asks of it as of the Python source."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from decimal import Decimal
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+from lance_core.spark.bridge import JAR, configure, enable, is_enabled, jar_path
+from lance_core.spark.bridge.frames import Connection
+from lance_core.spark.bridge.predicates import to_sql
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not os.environ.get("LANCE_TEST_BRIDGE"), reason="run by test_spark_with_bridge, in a JVM of its own"),
+]
+ROOT = Path(__file__).resolve().parents[2]
+
+FIRST, LAST = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+TYPES = pa.table(
+    {
+        "boolean": pa.array([True, None, False]),
+        "tiny": pa.array([-128, None, 127], pa.int8()),
+        "small": pa.array([-(2**15), None, 2**15 - 1], pa.int16()),
+        "int": pa.array([-(2**31), None, 2**31 - 1], pa.int32()),
+        "long": pa.array([-(2**63), None, 2**63 - 1], pa.int64()),
+        "float": pa.array([float("nan"), None, -0.0], pa.float32()),
+        "double": pa.array([float("-inf"), None, 5e-324]),
+        "decimal": pa.array([Decimal("-9.99"), None, Decimal("12345678.90")], pa.decimal128(38, 2)),
+        "text": pa.array(["", None, "ü\U0001f600\x00"]),
+        "binary": pa.array([b"", None, b"\x00\xff"]),
+        "date": pa.array([dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
+        "zoned": pa.array([FIRST, None, LAST], pa.timestamp("us", "UTC")),
+        "local": pa.array([FIRST, None, LAST], pa.timestamp("us")),
+        "list": pa.array([[1, None], None, []], pa.list_(pa.int32())),
+        "vector": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+        "struct": pa.array(
+            [{"a": 1, "b": None}, None, {"a": None, "b": "x"}], pa.struct([("a", pa.int64()), ("b", pa.string())])
+        ),
+        "map": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+    }
+)
+"""17 types with nulls, NaN, the first and the last year."""
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Any:
+    assert is_enabled(spark)
+    return spark
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    where = str(tmp_path / "t.lance")
+    table = pa.table({"id": pa.array(range(20_000)), "text": [f"t{i}" for i in range(20_000)]})
+    lance.write_dataset(table, where, max_rows_per_file=5_000)
+    return where
+
+
+def _workers(parent: psutil.Process | None = None) -> list[psutil.Process]:
+    found = []
+    for process in (parent or psutil.Process()).children(recursive=True):
+        try:
+            if "lance_core.spark.bridge.worker" in process.cmdline():
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_the_jar_is_what_its_sources_make(tmp_path: Path) -> None:
+    spec = spec_from_file_location("jvm_build", ROOT / "jvm" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build = module_from_spec(spec)
+    spec.loader.exec_module(build)
+    javac = build.find_javac()
+    if javac is None:
+        pytest.skip(f"no javac of JDK {build.JDK}")
+    assert build.build(tmp_path, javac, build.spark_jars()).read_bytes() == Path(jar_path()).read_bytes(), "run `make jvm`"
+    assert Path(jar_path()).stat().st_size < 60_000
+
+
+def test_types_in_both_directions(session: Any, tmp_path: Path) -> None:
+    theirs, ours, fresh = (str(tmp_path / name) for name in ("theirs.lance", "ours.lance", "fresh.lance"))
+    lance.write_dataset(TYPES, theirs, data_storage_version="2.2")
+    lance.write_dataset(TYPES.slice(0, 0), ours, data_storage_version="2.2")
+    frame = session.read.format("lance").load(theirs)
+    frame.write.format("lance").mode("append").save(ours)
+    found = lance.dataset(ours).to_table()
+    assert found.schema.equals(TYPES.schema)
+    for name in TYPES.column_names:
+        assert repr(found[name].to_pylist()) == repr(TYPES[name].to_pylist()), name
+    frame.coalesce(1).write.format("lance").option("dataStorageVersion", "2.2").mode("overwrite").save(fresh)
+    again = lance.dataset(fresh).to_table()
+    for name in TYPES.column_names:
+        assert repr(again[name].to_pylist()) == repr(TYPES[name].to_pylist()), name
+
+
+def test_the_plan_is_columnar_and_has_true_sizes(session: Any, uri: str) -> None:
+    frame = session.read.format("lance").load(uri)
+    plan = frame.where("id > 10")._jdf.queryExecution().executedPlan().toString()
+    assert "ColumnarToRow" in plan
+    assert "BatchScan lance" in plan
+    size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+    assert 20_000 * 8 < size < 20_000 * 200
+
+
+def test_count_and_limit_read_no_rows_that_are_not_needed(session: Any, uri: str) -> None:
+    lance.dataset(uri).delete("id % 3 = 0")
+    expected = lance.dataset(uri).count_rows()
+    data = Path(uri, "data")
+    frame = session.read.format("lance").load(uri)
+    hidden = data.with_name("hidden")
+    data.rename(hidden)  # what reads a row now fails
+    try:
+        assert frame.count() == expected
+    finally:
+        hidden.rename(data)
+    assert [row["id"] for row in frame.limit(3).collect()] == [1, 2, 4]
+    assert frame.where("id < 0").count() == 0
+    assert session.read.format("lance").option("filter", "id < 10").load(uri).count() == 6
+
+
+def test_a_worker_that_is_killed_costs_a_try(session: Any, uri: str, tmp_path: Path) -> None:
+    frame = session.read.format("lance").load(uri)
+    assert frame.selectExpr("sum(id)").collect()[0][0] == sum(range(20_000))
+    stop = threading.Event()
+    killed: list[int] = []
+
+    def kill_the_first() -> None:
+        while not stop.is_set() and not killed:
+            for process in _workers():
+                if process.is_running() and process.cpu_percent(0.02) > 0:
+                    os.kill(process.pid, signal.SIGKILL)
+                    killed.append(process.pid)
+                    return
+
+    wide = frame.repartition(2).selectExpr("id", "repeat(text, 50) as text")
+    killer = threading.Thread(target=kill_the_first)
+    killer.start()
+    try:
+        for _ in range(40):
+            found = wide.selectExpr("sum(id)", "count(text)").collect()[0]
+            assert tuple(found) == (sum(range(20_000)), 20_000)
+            if killed:
+                break
+    finally:
+        stop.set()
+        killer.join()
+    assert killed
+    assert frame.selectExpr("sum(id)").collect()[0][0] == sum(range(20_000))
+
+
+def test_a_client_that_closes_early_leaves_the_worker_alive(session: Any, uri: str) -> None:
+    frame = session.read.format("lance").option("batchSize", 10).load(uri)
+    before = {process.pid for process in _workers()}
+    for _ in range(5):
+        assert len(frame.where("id >= 0").limit(5).collect()) == 5
+    after = {process.pid for process in _workers()}
+    assert len(after - before) <= 2, "a worker was started for each query"
+
+
+def test_secrets_stay_out_of_arguments_plans_and_errors(session: Any, uri: str) -> None:
+    secret = "s3cr3t-of-a-store"
+    frame = session.read.format("lance").option("aws_secret_access_key", secret).load(uri)
+    assert frame.where("id > 5").count() == 19_994
+    assert secret not in frame.where("id > 5")._jdf.queryExecution().toString()
+    for process in _workers():
+        assert secret not in " ".join(process.cmdline()) + json.dumps(process.environ())
+    with pytest.raises(Exception, match="no column 'nope'") as failed:
+        session.read.format("lance").option("aws_secret_access_key", secret).option("columns", "nope").load(uri)
+    assert secret not in str(failed.value)
+
+
+def test_a_connect_client_is_told_what_to_do() -> None:
+    with pytest.raises(Exception, match="--jars"):
+        enable(object())
+
+
+def test_configure_keeps_what_was_said() -> None:
+    class Builder:
+        def __init__(self) -> None:
+            self._options = {"spark.jars": "a.jar", "spark.driver.extraJavaOptions": "-Dx=1"}
+
+        def config(self, name: str, value: str) -> Builder:
+            self._options[name] = value
+            return self
+
+    told = configure(configure(Builder()))._options
+    assert told["spark.jars"].split(",") == ["a.jar", jar_path()]
+    assert told["spark.driver.extraJavaOptions"].startswith("-Dx=1 -Darrow.")
+    assert told["spark.driver.extraJavaOptions"].count("unsafe") == 1
+    assert Path(jar_path()).name == JAR
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Any:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lance_core.spark.bridge.worker"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "TMPDIR": "/tmp"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    yield process, json.loads(process.stdout.readline())
+    process.kill()
+    process.wait()
+
+
+def _request(place: str, body: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.settimeout(30)
+        peer.connect(place)
+        peer.sendall(body)
+        peer.shutdown(socket.SHUT_WR)
+        found = b""
+        while chunk := peer.recv(1 << 16):
+            found += chunk
+        return found
+
+
+def test_a_worker_by_itself(worker: Any) -> None:
+    process, ready = worker
+    place = Path(ready["socket"])
+    assert place.parent.stat().st_mode & 0o777 == 0o700
+    listening = [item for item in psutil.Process(process.pid).net_connections() if item.status == "LISTEN"]
+    assert not listening, "a port that others on this machine can reach"
+    for body in (
+        b"",
+        b"\x00",
+        struct.pack(">i", -1),
+        struct.pack(">i", 2**31 - 1),
+        struct.pack(">i", 2) + b"[]",
+        b"GET / HTTP",
+    ):
+        assert _request(str(place), body) == b""
+    unknown = _request(str(place), struct.pack(">i", 15) + b'{"do": "nope"} ')
+    assert unknown[:1] == b"E"
+    assert b"no request" in unknown
+    absent = json.dumps({"do": "open", "options": {"path": "/no/such/t.lance"}}).encode()
+    assert b"NotFound" in _request(str(place), struct.pack(">i", len(absent)) + absent)
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert not place.parent.exists()
+
+
+def test_a_stream_without_its_trailer_is_no_answer() -> None:
+    batch = pa.record_batch({"a": pa.array(range(10))})
+    left, right = socket.socketpair()
+    with left, right:
+        out = left.makefile("wb")
+        with pa.ipc.new_stream(out, batch.schema) as stream:
+            stream.write_batch(batch)
+        out.flush()
+        left.shutdown(socket.SHUT_WR)
+        with pytest.raises(EOFError):
+            list(Connection(right).batches())
+
+
+def test_an_error_behind_the_first_batch_is_the_trailer() -> None:
+    batch = pa.record_batch({"a": pa.array(range(10))})
+
+    def failing() -> Any:
+        yield batch
+        raise ValueError("behind the first")
+
+    left, right = socket.socketpair()
+    with left, right:
+        Connection(left).send_batches(batch.schema, failing())
+        left.shutdown(socket.SHUT_WR)
+        source = right.makefile("rb")
+        assert source.read(1) == b"A"
+        assert pa.ipc.open_stream(source).read_all().num_rows == 10
+        assert source.read(1) == b"E"
+        assert b"behind the first" in source.read()
+
+
+def test_a_driver_that_is_killed_leaves_no_worker(uri: str, tmp_path: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from pyspark.sql import SparkSession\n"
+        "from lance_core.spark.bridge import configure\n"
+        "b = SparkSession.builder.master('local[2]').config('spark.ui.enabled', 'false')\n"
+        "s = configure(b.config('spark.driver.host', '127.0.0.1')).getOrCreate()\n"
+        "print(s.read.format('lance').load(sys.argv[1]).where('id > 9').count(), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    driver = subprocess.Popen(
+        [sys.executable, "-c", program, uri], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT
+    )
+    assert driver.stdout is not None
+    try:
+        assert driver.stdout.readline().strip() == b"19990"
+        workers = _workers(psutil.Process(driver.pid))
+        assert workers
+        for process in psutil.Process(driver.pid).children(recursive=True):
+            if "java" in process.name():
+                process.kill()
+        _, alive = psutil.wait_procs(workers, timeout=60)
+        assert not alive
+    finally:
+        driver.kill()
+        driver.wait()
+
+
+def _test(op: str, column: str) -> dict[str, Any]:
+    return {"op": op, "column": [column], "values": []}
+
+
+@pytest.mark.parametrize(
+    ("described", "sql"),
+    [
+        ({"op": "=", "column": ["a"], "values": [{"type": "integer", "value": 3}]}, "`a` = 3"),
+        ({"op": "<>", "column": ["s", "k"], "values": [{"type": "integer", "value": 3}]}, "NOT (`s`.`k` = 3)"),
+        ({"op": "IN", "column": ["t"], "values": [{"type": "string", "value": "x'y"}]}, "`t` IN ('x''y')"),
+        ({"op": ">", "column": ["d"], "values": [{"type": "date", "value": 0}]}, "`d` > DATE '1970-01-01'"),
+        ({"op": ">", "column": ["d"], "values": [{"type": "date", "value": 2**31 - 1}]}, None),
+        ({"op": ">", "column": ["f"], "values": [{"type": "integer", "value": 1}]}, None),
+        ({"op": "STARTS_WITH", "column": ["t"], "values": [{"type": "string", "value": "x"}]}, None),
+        ({"op": "OR", "of": [_test("IS_NULL", "a"), _test("IS_NULL", "nope")]}, None),
+        ({"op": "AND", "of": [_test("IS_NULL", "a"), _test("IS_NOT_NULL", "t")]}, "(`a` IS NULL) AND (`t` IS NOT NULL)"),
+    ],
+)  # fmt: skip
+def test_predicates(described: Any, sql: str | None) -> None:
+    schema = pa.schema(
+        [
+            ("a", pa.int64()),
+            ("t", pa.string()),
+            ("d", pa.date32()),
+            ("f", pa.float64()),
+            ("s", pa.struct([("k", pa.int32())])),
+        ]
+    )
+    assert to_sql(described, schema) == sql
+
+
+def test_filters_never_change_an_answer(session: Any, spark: Any, tmp_path: Path) -> None:
+    """Random conditions over odd values: through the bridge, and by Spark over its own Parquet of the same rows."""
+    rng = np.random.default_rng(20)
+    numbers = pa.array([None if x < 0 else int(x) for x in rng.integers(-2, 12, 300)], pa.int32())
+    texts = pa.array([None if x == 0 else "ab'`%_"[: int(x)] for x in rng.integers(0, 7, 300)])
+    dates = pa.array([None if x == 0 else int(x) for x in rng.integers(0, 9, 300)], pa.int32()).cast(pa.date32())
+    floats = pa.array([float("nan") if x > 0.9 else x for x in rng.random(300)])
+    table = pa.table({"n": numbers, "t": texts, "d": dates, "f": floats})
+    uri, parquet = str(tmp_path / "t.lance"), str(tmp_path / "t.parquet")
+    lance.write_dataset(table, uri, max_rows_per_file=100)
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, parquet)
+    atoms = [
+        "n = 3", "n <> 3", "n > 5", "n <= 2", "n in (1, 2, null)", "n not in (1, 2)", "n is null", "n is not null",
+        "t = 'ab'", "t like 'ab%'", "t in ('a', \"ab'\")", "d > date'1970-01-04'", "d <> date'1970-01-02'", "f > 0.5",
+        "f = f", "n <=> null", "t >= 'ab'", "not (n = 3)", "n between 2 and 6",
+    ]  # fmt: skip
+    frame, judge = session.read.format("lance").load(uri), spark.read.parquet(parquet)
+    for _ in range(30):
+        one, two, three = rng.choice(atoms, 3)
+        condition = f"({one} {rng.choice(['and', 'or'])} {two}) {rng.choice(['and', 'or', 'and not', 'or not'])} ({three})"
+        columns = ("n", "t", "d", "f")
+        found, expected = (sorted(map(repr, each.where(condition).select(*columns).collect())) for each in (frame, judge))
+        assert found == expected, condition
+
+
+def test_a_write_that_fails_in_python_says_why(session: Any, tmp_path: Path) -> None:
+    where = str(tmp_path / "w.lance")
+    lance.write_dataset(pa.table({"id": pa.array([1], pa.int8())}), where)
+    with pytest.raises(Exception, match="a value of int64 cannot be converted to int8"):
+        session.range(1000, 3000).write.format("lance").mode("append").save(where)
+    assert lance.dataset(where).count_rows() == 1
+    until = time.monotonic() + 60
+    while len(list(Path(where, "data").glob("*"))) > 1 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(list(Path(where, "data").glob("*"))) == 1
