@@ -59,14 +59,14 @@ def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
 
 
 def delete_landed(store: Store, files: Sequence[str], groups: Sequence[Sequence[str]], *, last: Sequence[str]) -> None:
-    """Remove what a landing has left over: files, then the records of each attempt, then `last`; all in one request where
-    the store takes many. Such a request is done as a whole or not at all; what a store refuses in it, it says, and then the
-    files go first once more."""
+    """Remove what a landing has left over: files, then the records of each attempt, then `last`; these two in one request
+    where the store takes many. Such a request has no order and may be done by half, so it is one of records only: each of
+    them is found by garbage collection by itself, a file only by its records. What a store refuses in it, it says."""
+    delete_all(store, files)
     if isinstance(store, DeletesMany) and store.is_wide:
         with suppress(StoreError):
-            store.delete_many([*files, *chain.from_iterable(groups), *last])
+            store.delete_many([*chain.from_iterable(groups), *last])
             return
-    delete_all(store, files)
     delete_groups(store, groups)
     delete_all(store, last)
 

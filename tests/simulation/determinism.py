@@ -22,6 +22,7 @@ from lance_core.io import cache, resolve
 from lance_core.io.threads import Threads
 from lance_core.wire.manifest_file import ManifestFile
 from tests.simulation.stores import URI
+from tests.simulation.strands import begins_strands, in_a_strand, joined
 from tests.simulation.world import Actor, World, this_actor
 
 Answer = Callable[[Actor], Any]
@@ -41,8 +42,9 @@ def installed(world: World) -> Iterator[None]:
         _change(time, "sleep", lambda actor: lambda seconds: actor.sleep(max(0.0, seconds))),
         _change(cache._SHARED, "get", lambda actor: actor.cache),
     ]
-    opened, submit = resolve._resolve, Threads.submit
+    opened, submit, shutdown = resolve._resolve, Threads.submit, Threads.shutdown
     _set(Threads, "submit", _at_once(submit))
+    _set(Threads, "shutdown", joined(shutdown))
     _set(resolve, "_resolve", lambda uri, options: world.store if str(uri) == URI else opened(uri, options))
     decode: Callable[[bytes], ManifestFile] = vars(manifests)["decode_manifest_file"]
     _set(manifests, "decode_manifest_file", remembered(world, decode))
@@ -50,6 +52,7 @@ def installed(world: World) -> Iterator[None]:
         yield
     finally:
         _set(Threads, "submit", submit)
+        _set(Threads, "shutdown", shutdown)
         _set(resolve, "_resolve", opened)
         _set(manifests, "decode_manifest_file", decode)
         for undo in changed:
@@ -69,11 +72,15 @@ def remembered(world: World, decode: Callable[[bytes], ManifestFile]) -> Callabl
 
 
 def _at_once(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
-    """An actor does by itself what it would leave to threads of its own: each of its calls is a step."""
+    """An actor does by itself what it would leave to threads of its own: each of its calls is a step. On a wide store, what
+    waits for the store is a strand (see `strands`)."""
 
     def done(pool: Threads, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Future[Any]:
-        if this_actor() is None:
+        actor = this_actor()
+        if actor is None:
             return submit(pool, work, *arguments, **options)
+        if begins_strands(pool, actor):
+            return in_a_strand(pool, actor, lambda: work(*arguments, **options))
         future: Future[Any] = Future()
         try:
             future.set_result(work(*arguments, **options))

@@ -104,7 +104,9 @@ class Engine:
             first.go_on()
             self._over.acquire()
         for actor in self._actors.values():
-            if actor.error is not None:
+            if actor.is_strand:
+                pass  # its process has its result, or its error
+            elif actor.error is not None:
                 self.run_of.errors[actor.label] = bare(actor.error)
             else:
                 self.run_of.results[actor.label] = actor.result
@@ -128,11 +130,11 @@ class Engine:
         if actor.is_dead:
             raise Killed
         if fault == CRASH:
-            actor.is_dead = True
+            actor.die()
             self.run_of.steps.append(CallStep(call, self._others(actor), "dies"))
             raise Killed
         if len(self.run_of.steps) > MAX_STEPS:
-            actor.is_dead = True
+            actor.die()
             raise EndlessError(f"{actor.label} never ends: {MAX_STEPS} calls")
         return fault
 
@@ -148,6 +150,30 @@ class Engine:
         late = Actor(self._world, name, lambda: _quietly(lambda: self._land(name, call, action)))
         self._actors[name] = late
         self._enter(late)
+
+    def begin(self, actor: Actor, work: Callable[[], object]) -> Actor:
+        """A strand of the actor's process. It has the turn when the process waits for it, or when the schedule says so."""
+        actor.process.num_strands += 1
+        name = f"{actor.process.label}/{actor.process.num_strands}"
+        strand = self._actors[name] = Actor(self._world, name, work, process=actor.process)
+        self._enter(strand)
+        return strand
+
+    def join(self, actor: Actor, strand: Actor) -> None:
+        """The turn goes to the strand, and comes back when it has ended; others may have it in between."""
+        actor.joins = strand
+        self._waiting.clear()
+        while not strand.is_done:
+            self._first_to_go_on(strand).go_on()
+            actor.turn.acquire()
+        actor.joins = None
+        self._waiting.clear()
+
+    def _first_to_go_on(self, actor: Actor) -> Actor:
+        """The one that an actor waits for in the end."""
+        while actor.joins is not None and not actor.joins.is_done:
+            actor = actor.joins
+        return actor
 
     def _land(self, name: str, call: StoreCall, action: Callable[[], object]) -> None:
         actor = self._actors[name]
@@ -168,13 +194,13 @@ class Engine:
     def _others(self, actor: Actor) -> tuple[str, ...]:
         found = self._waiting.get(actor.label)
         if found is None:
-            found = tuple(name for name, other in self._actors.items() if other is not actor and not other.is_done)
+            found = tuple(name for name, other in self._actors.items() if other is not actor and other.may_go_on)
             self._waiting[actor.label] = found
         return found
 
     def _pass_on(self, actor: Actor, item: Deviation) -> None:
         other = self._actors.get(item.to)
-        if other is None or other is actor or other.is_done:
+        if other is None or other is actor or not other.may_go_on:
             return
         self.run_of.fired.append(item)
         self.run_of.switched[item.actor, item.call, item.nth] = len(self.run_of.steps)
@@ -183,6 +209,9 @@ class Engine:
 
     def _ended(self, actor: Actor) -> None:
         self._waiting.clear()
+        if actor.is_strand and actor.process.may_go_on:
+            actor.process.go_on()  # no end of anybody: its process goes on
+            return
         left = self._others(actor)
         self.run_of.ends.append((len(self.run_of.steps), actor.label, left))
         following = self._next(self._choice.at_end(actor.label, lambda: left))
@@ -194,10 +223,10 @@ class Engine:
     def _next(self, wanted: Sequence[Deviation]) -> Actor | None:
         for item in wanted:
             actor = self._actors.get(item.to)
-            if actor is not None and not actor.is_done:
+            if actor is not None and actor.may_go_on:
                 self.run_of.fired.append(item)
                 return actor
-        return next((actor for actor in self._actors.values() if not actor.is_done), None)
+        return next((actor for actor in self._actors.values() if actor.may_go_on), None)
 
 
 class EndlessError(RuntimeError):

@@ -20,6 +20,7 @@ import importlib.util
 import json
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -57,6 +58,8 @@ UNITS = ("tests/commit", "tests/publish", "tests/protocol", "tests/jobs/runtime"
 _OTHER_PROCESSES = "not kill_9 and not processes and not race"
 """Tests whose work is done by processes of their own, which have no mutant in them."""
 _FIRST, _MORE = 12, 400
+_MOST_SECONDS, _MOST_PROCESSOR_SECONDS = 3600, 600
+"""A child that waits for ever, or goes on for ever, ends by these; a busy machine alone ends none."""
 _AS_IT_IS = "as it is"
 _KILLED, _SURVIVED = "killed", "survived"
 
@@ -175,11 +178,11 @@ def in_a_child(name: str, stage: str, *, seconds: float) -> str:
         start_new_session=True,
     )
     try:
-        output, _ = child.communicate(timeout=3 * seconds + 60)
+        output, _ = child.communicate(timeout=_MOST_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        return f"{stage}: no end within {3 * seconds + 60:.0f} s"
+        return f"{stage}: no end within {_MOST_SECONDS} s"
     last = output.strip().rpartition("\n")[2]
     if last.startswith("killer: "):
         return last.removeprefix("killer: ")
@@ -189,6 +192,7 @@ def in_a_child(name: str, stage: str, *, seconds: float) -> str:
 
 
 def _child(mutant: Mutant | None, *, stage: str, seconds: float) -> int:
+    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_PROCESSOR_SECONDS, _MOST_PROCESSOR_SECONDS))
     finder = None if mutant is None else _MutatedFinder(mutant)
     if finder is not None:
         sys.meta_path.insert(0, finder)

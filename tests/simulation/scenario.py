@@ -186,14 +186,16 @@ class Theatre:
         """Files that are not ours to collect, with the reason."""
         undo, outsiders = self.world.undo, self.stage.outsiders
         found: dict[str, str] = {}
-        if any(item.do == STALE and item.actor in outsiders for item in run.fired):
+        if any(item.do == STALE and item.actor.partition("/")[0] in outsiders for item in run.fired):
             found |= dict.fromkeys(overlooked(self.world, outsiders), OVERLOOKED_FILE)
         found |= {path: OUTSIDE_FILE for actor, path, _ in undo if actor in outsiders}
         return found | {path: LATE_FILE for actor, path, _ in undo if _is_late_file(actor, path)}
 
     def _run(self, works: Mapping[str, Callable[[], object]], choice: ScheduleChoice | Sequence[Deviation]) -> ScheduledRun:
         real = self._num_runs % self._control_every == 0
-        return Engine(self.world, works, choice, histories=self._histories, real=real).run()
+        # What a process did after its answers cannot be kept where it makes several calls at once.
+        histories = None if self.world.is_wide else self._histories
+        return Engine(self.world, works, choice, histories=histories, real=real).run()
 
     def _alone(self, name: str, work: Callable[[], T]) -> T:
         """A process for itself."""

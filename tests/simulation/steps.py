@@ -114,7 +114,7 @@ def _compare_content(actor: Actor, moment: HistoryMoment, question: StoreQuestio
 
 
 def _other(actor: Actor, text: str) -> OtherHistoryError:
-    actor.is_dead = True
+    actor.die()
     return OtherHistoryError(f"{actor.label} {text}")
 
 
@@ -163,7 +163,7 @@ def _step(actor: Actor, question: StoreQuestion) -> Any:
         turns.after(actor, call, "its unfinished file is gone")
         raise
     if is_write:
-        world.note_write(actor.label, name, path, before)
+        world.note_write(actor.process.label, name, path, before)
     if fault == STALE and listed is not None:
         result = listed(name, path, tuple(cast("Iterator[Any]", result)) if name == "list" else result)
     turns.after(actor, call, fault or "")

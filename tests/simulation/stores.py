@@ -3,6 +3,7 @@
 ::
 
     memory     an object store with a conditional put
+    wide       the same, and a process makes calls in parallel: each of them is scheduled, in no order of its own
     external   one without; manifests are published through the rows of a register
     local      a disk: temporary files, renames and hard links, each a step of its own; several names for one content
 
@@ -21,10 +22,11 @@ from lance_core.io.abilities import DeletesMany, SharesContent
 from lance_core.io.external.store import ExternalStore
 from lance_core.io.local.writer import unfinished_gone
 from lance_core.io.paths import UNFINISHED_SUFFIX, is_unfinished
+from lance_core.io.pool import io_pool
 from lance_core.io.store import Store, StoreEntry, StoreWriter
 from tests.simulation.schedule import LISTINGS
 from tests.simulation.steps import do
-from tests.simulation.world import World, this_actor
+from tests.simulation.world import WIDE, World, this_actor
 
 T = TypeVar("T")
 TABLE = "table"
@@ -43,7 +45,7 @@ class SimulatedStore:
 
     is_wide = False
     is_local = True
-    """No pools, so that an actor is one thread."""
+    """No pools, so that an actor is one thread; but for `SimulatedWideStore`."""
 
     def __init__(self, world: World, *, conditional: bool = True, folder: str = "") -> None:
         self._world = world
@@ -148,7 +150,7 @@ class SimulatedStore:
         """A listing as it was before the last change that somebody else made below it."""
         mine = this_actor()
         for actor, changed, before in reversed(self._world.undo):
-            if mine is None or actor == mine.label or not changed.startswith(path):
+            if mine is None or actor == mine.process.label or not changed.startswith(path):
                 continue
             if is_unfinished(changed) is (name == "list_unfinished"):
                 return _replaced(name, found, changed[len(self._folder) :], path[len(self._folder) :], before)
@@ -228,6 +230,20 @@ class SimulatedDisk(SimulatedStore, DeletesMany, SharesContent):
             self.delete(temporary)
         except StoreError:
             return  # a name that stays is garbage which `list_unfinished` finds
+
+
+class SimulatedWideStore(SimulatedStore, DeletesMany):
+    """An object store that is far: calls are made in parallel, a removal of many is one for each, in no certain order."""
+
+    is_wide = True
+    is_local = False
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Begun with the last, as nobody may rely on an order; refused for some, the others are removed all the same."""
+        removed = [io_pool().submit(self.delete, path) for path in reversed([*paths])]
+        errors = [error for error in [future.exception() for future in removed] if error is not None]
+        for error in errors:
+            raise error
 
 
 class _Writer:
@@ -353,4 +369,9 @@ def _external(world: World) -> Store:
     return ExternalStore(SimulatedStore(world, conditional=False), SimulatedRegister(world), base=TABLE, uri=URI)
 
 
-STORES: Mapping[str, Callable[[World], Store]] = {"memory": SimulatedStore, "external": _external, "local": SimulatedDisk}
+STORES: Mapping[str, Callable[[World], Store]] = {
+    "memory": SimulatedStore,
+    "external": _external,
+    "local": SimulatedDisk,
+    WIDE: SimulatedWideStore,
+}

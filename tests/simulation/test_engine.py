@@ -8,6 +8,9 @@ from itertools import product
 
 import pytest
 
+from lance_core.commit.bulk import delete_all
+from lance_core.commit.log.beside import begin
+from lance_core.commit.records import each
 from lance_core.errors import AlreadyExistsError, InputError, StoreError
 from tests.simulation.determinism import installed
 from tests.simulation.engine import Engine, ScheduledRun
@@ -180,3 +183,63 @@ def test_the_reduced_search_finds_every_outcome_of_the_whole_one() -> None:
     assert reduced.outcomes == whole.outcomes
     assert len(whole.outcomes) > 4
     assert found.num_schedules < len(starts) * len(stops) ** 2 / 4
+
+
+def _reads_in_parallel(world: World) -> list[str]:
+    return each(world.store, ["d/1", "d/2", "d/3"], lambda store, path: bytes(store.get(path)).decode())
+
+
+def test_what_is_done_in_parallel_on_a_wide_store_has_strands() -> None:
+    world = world_of("wide")
+    for name in "123":
+        world.store.put(f"d/{name}", name.encode())
+    with installed(world):
+        run = Engine(world, {"a": lambda: _reads_in_parallel(world)}, ()).run()
+        assert run.results == {"a": ["1", "2", "3"]}
+        assert _order(run) == ["a/1", "a/2", "a/3"]
+        switches = (Deviation("a/1", "get d/1", 1, SWITCH, "a/3"),)
+        run = Engine(world, {"a": lambda: _reads_in_parallel(world)}, switches).run()
+    assert run.results == {"a": ["1", "2", "3"]}
+    assert _order(run) == ["a/3", "a/1", "a/2"]
+    assert run.fired == [*switches]
+
+
+def test_what_was_begun_and_is_not_waited_for_goes_on() -> None:
+    world = world_of("wide")
+
+    def work() -> None:
+        begin(world.store, lambda: world.store.put("x", b"1"))
+        world.store.put("y", b"2")
+
+    with installed(world):
+        run = Engine(world, {"a": work, "b": lambda: world.store.put("z", b"3")}, ()).run()
+    assert _order(run) == ["a", "b", "a/1"]
+    assert sorted(world.objects) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(("killed", "left"), [("a/1", {"1", "2", "3"}), ("a/2", {"1", "2"}), ("a/3", {"1"})])
+def test_a_removal_of_many_has_no_order_and_is_not_done_as_a_whole(killed: str, left: set[str]) -> None:
+    world = world_of("wide")
+    for name in "123":
+        world.store.put(f"d/{name}", b"")
+
+    def work() -> None:
+        try:
+            delete_all(world.store, ["d/1", "d/2", "d/3"])
+        finally:
+            world.store.put("never", b"")
+
+    path = f"d/{4 - int(killed[-1])}"
+    with installed(world):
+        run = Engine(world, {"a": work}, [Deviation(killed, f"delete {path}", 1, CRASH)]).run()
+    assert isinstance(run.errors["a"], Killed)
+    assert {item.removeprefix("d/") for item in world.objects} == left
+
+
+def test_a_wide_run_of_the_real_code_is_the_same_whenever_it_is_repeated() -> None:
+    theatre = Theatre(SCENARIOS["rebased-delete"], store="wide")
+    runs = [theatre.play(Schedule("rebased-delete", (), "wide")) for _ in range(3)]
+    told = [[(step.call, step.note) for step in verdict.run.steps] for verdict in runs]
+    assert told[0] == told[1] == told[2]
+    assert any("/" in step.call.actor for step in runs[0].run.steps)
+    assert all(not verdict.problems for verdict in runs), runs[0].problems

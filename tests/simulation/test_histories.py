@@ -14,7 +14,7 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.schedule import CRASH, LATE, LOST, Deviation
 from tests.simulation.stores import STORES, world_of
 from tests.simulation.walk import walk
-from tests.simulation.world import World
+from tests.simulation.world import WIDE, World
 
 _SAMPLE = ("zombie", "overlapping-commits", "two-merges", "outside-prune-and-gc", "everything")
 
@@ -39,7 +39,7 @@ def test_runs_from_what_is_kept_are_those_of_the_real_work(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", [kind for kind in STORES if kind != WIDE])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_they_are_so_in_every_scenario(name: str, store: str) -> None:
     _same(name, store, 300)

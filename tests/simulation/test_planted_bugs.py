@@ -36,6 +36,7 @@ class Bug:
     scenario: str
     schedules: int
     kinds: frozenset[str] = _DAMAGE
+    store: str = "memory"
 
 
 def _commit_puts_no_fence(patch: Patch) -> None:
@@ -265,7 +266,7 @@ def first_problem(bug: Bug) -> tuple[int, RunVerdict] | None:
             found.append((number, verdict))
         return bool(found)
 
-    explore(Theatre(SCENARIOS[bug.scenario]), bounds=Bounds(2, 1, bug.schedules), stop=stop)
+    explore(Theatre(SCENARIOS[bug.scenario], store=bug.store), bounds=Bounds(2, 1, bug.schedules), stop=stop)
     return found[0] if found else None
 
 

@@ -15,10 +15,14 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.schedule import Schedule
 from tests.simulation.stores import STORES
 from tests.simulation.walk import shrink, walk
+from tests.simulation.world import WIDE
 
 SEEDS = Path(__file__).with_name("seeds")
 _DEFAULT, _LONG = 12, 3000
 _BY_CHANCE, _LONG_BY_CHANCE = 4, 1000
+_WIDE_SAMPLE = ("rebased-delete", "same-commit-twice", "zombie", "our-cleanup-and-gc", "add-columns-cleared")
+_LONG_WIDE = 150
+"""On a wide store the work of all actors is done each time: some twenty schedules a second."""
 
 
 def _refuse(theatre: Theatre, verdict: RunVerdict) -> None:
@@ -44,8 +48,19 @@ def test_the_first_schedules_of_a_scenario_end_exact(name: str) -> None:
     _search(name, "memory", schedules=_DEFAULT, by_chance=_BY_CHANCE)
 
 
+@pytest.mark.parametrize("name", _WIDE_SAMPLE)
+def test_the_first_schedules_on_a_wide_store_end_exact(name: str) -> None:
+    _search(name, WIDE, schedules=_DEFAULT, by_chance=_BY_CHANCE)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_more_schedules_on_a_wide_store_end_exact(name: str) -> None:
+    _search(name, WIDE, schedules=_LONG_WIDE, by_chance=_LONG_WIDE // 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", [kind for kind in STORES if kind != WIDE])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_thousands_of_schedules_of_a_scenario_end_exact(name: str, store: str) -> None:
     _search(name, store, schedules=_LONG, by_chance=_LONG_BY_CHANCE)

@@ -23,6 +23,8 @@ from tests.simulation.schedule import StoreCall, label_of
 
 BEGINNING = 1_700_000_000.0
 """The world's time when it begins, in seconds since the epoch."""
+WIDE = "wide"
+"""The kind of store whose calls a process makes in parallel."""
 
 
 class Killed(BaseException):
@@ -40,6 +42,12 @@ class TurnsOfActors(Protocol):
 
     def launch(self, actor: Actor, call: StoreCall, action: Callable[[], object]) -> None:
         """Let the call happen at a later time, by itself."""
+
+    def begin(self, actor: Actor, work: Callable[[], object]) -> Actor:
+        """A strand of the actor's process, in parallel to it."""
+
+    def join(self, actor: Actor, strand: Actor) -> None:
+        """The actor waits until a strand has ended."""
 
 
 class Hand(threading.Thread):
@@ -63,13 +71,13 @@ class Hand(threading.Thread):
 
     def run(self) -> None:
         """The thread's body."""
-        pool.mark_io_worker()
         pool.mark_worker()
         while True:
             self._wanted.acquire()
             actor = self.actor
             if actor is None:
                 return
+            _mark_io(actor.waits_by_itself)
             actor.act()
             self.actor = None
             self._free.append(self)
@@ -77,18 +85,28 @@ class Hand(threading.Thread):
             del actor
 
 
-class Actor:
-    """One process of the world. It runs `work` when it has the turn, in a thread that the world lends it."""
+def _mark_io(waits_by_itself: bool) -> None:
+    # Says to the product whether this thread may begin others that wait for the store.
+    pool._IO._local.mine = waits_by_itself
 
-    def __init__(self, world: World, name: str, work: Callable[[], object]) -> None:
+
+class Actor:
+    """One process of the world, or a strand of one. It runs `work` when it has the turn, in a thread that is lent to it."""
+
+    def __init__(self, world: World, name: str, work: Callable[[], object], *, process: Actor | None = None) -> None:
         self.world = world
         self.label = name
+        self.process: Actor = self if process is None else process
+        """The actor of whose process this is a strand: itself unless the store is wide."""
+        self.joins: Actor | None = None
+        """The strand that it waits for."""
+        self.num_strands = 0
         self.turn = threading.Lock()
         self.turn.acquire()
         self.counts: dict[str, int] = {}
         self.skew = 0.0
         self.is_done = False
-        self.is_dead = False
+        self._is_dead = False
         self.result: object = None
         self.error: BaseException | None = None
         self.turns: TurnsOfActors | None = None
@@ -105,13 +123,37 @@ class Actor:
 
     @cached_property
     def random(self) -> random.Random:
-        """Its own random numbers, the same in every run."""
-        return random.Random(f"{self.label}/")
+        """The random numbers of its process, the same in every run."""
+        return random.Random(f"{self.label}/") if self.process is self else self.process.random
 
     @cached_property
     def cache(self) -> LruCache:
-        """Its own memory of what it has read, as each process has."""
-        return LruCache(max_bytes=1 << 24)
+        """What its process has read, as each one remembers for itself."""
+        return LruCache(max_bytes=1 << 24) if self.process is self else self.process.cache
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its process is dead, with all strands."""
+        return self.process._is_dead
+
+    @property
+    def is_strand(self) -> bool:
+        """Whether it is a part of another actor's process."""
+        return self.process is not self
+
+    @property
+    def waits_by_itself(self) -> bool:
+        """Whether it makes one call after the other: everywhere but in a process on a wide store."""
+        return self.is_strand or not self.world.is_wide
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether it can have the turn."""
+        return not self.is_done and (self.joins is None or self.joins.is_done)
+
+    def die(self) -> None:
+        """Its process ends here, with all strands."""
+        self.process._is_dead = True
 
     @property
     def now(self) -> float:
@@ -144,7 +186,7 @@ class Actor:
 
     def leave(self) -> None:
         """The run is over: let go of all that holds it in a circle, so that its memory is free at once."""
-        self.turns = self.moment = None
+        self.turns = self.moment = self.joins = None
         self.when_done = self._work = lambda: None
 
     def go_on(self) -> None:
@@ -198,6 +240,8 @@ class World:
         self._newest = 0
         self.decoded: dict[bytes, ManifestFile] = {}
         """Manifests by their bytes."""
+        self.is_wide = kind == WIDE
+        """Whether what a process does in parallel is scheduled as well."""
         self.strays: set[str] = set()
         """Manifests that took a number which others had used and pruned: no newer version follows from them."""
 

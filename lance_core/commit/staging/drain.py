@@ -184,18 +184,17 @@ def drain_published(
     by_name = [item.ref for item in items if item.ref.has_more or item.ref.adopts]
     for ref in by_name:
         remove_attempt(store, ref.identity, ref.attempt, by="its landing", landed_too=True)
-    files = _superseded(items, published)
     kept = naming.transaction_path(named) if named else ""
-    records = [_records(item.ref, shared, kept=kept) for item in items if item.ref not in by_name]
-    delete_landed(store, files, records, last=last)
+    plain = [item.ref for item in items if item.ref not in by_name]
+    files = [*_superseded(items, published), *(ref.transaction_path for ref in plain if ref.transaction_path != kept)]
+    delete_landed(store, files, [_records(ref, shared) for ref in plain], last=last)
 
 
-def _records(ref: StagedTransaction, shared: Collection[Key], *, kept: str) -> list[str]:
+def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:
     key = (ref.identity, ref.attempt)
     started, guard = registry.record_path(*key, registry.STARTED), [guard_path(*key)] if ref.guarded else []
     fences = chain_paths(*key) if key in shared else [fence_path(*key)]
-    transaction = [ref.transaction_path] if ref.transaction_path != kept else []
-    return [*transaction, registry.finished_path(ref.identity), *guard, started, *fences]
+    return [registry.finished_path(ref.identity), *guard, started, *fences]
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:
