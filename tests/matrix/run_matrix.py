@@ -136,7 +136,8 @@ def _stranger(airflow: str, python: str, result: str) -> str:
 def _pages(airflow: str, python: str, result: str) -> str:
     """The result with that of the browser tests added; the browser and the tests are this environment's own."""
     release = airflow.rpartition(".")[0]
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "tests/ui/pages/test_releases.py", "-k", release]
+    # Without -q, which the settings have: twice it leaves out the line that says how many passed.
+    command = [sys.executable, "-m", "pytest", "-rs", "tests/ui/pages/test_releases.py", "-k", release]
     env = {**os.environ, "LANCE_RELEASE_PYTHON": str(ENVIRONMENTS / f"{airflow}-py{python}" / "bin" / "python")}
     done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=3600)
     if done.returncode or " passed" not in done.stdout:
