@@ -229,11 +229,11 @@ class TagReached(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class StagedDrained(Condition):
+class StagedAtMost(Condition):
     """No more than so many staged transactions wait for their commit."""
 
     at_most: int = 0
-    kind: ClassVar[str] = "staged_drained"
+    kind: ClassVar[str] = "nothing_staged"
 
     @property
     def needs_staged(self) -> bool:
@@ -296,7 +296,7 @@ CONDITIONS: Mapping[str, type[Condition]] = {
         NeedsMaintenance,
         IndexCovers,
         TagReached,
-        StagedDrained,
+        StagedAtMost,
         PartitionsPresent,
     )
 }

@@ -33,6 +33,18 @@ def check_arguments(task: Any) -> None:
     stand_in.make_spec(uri="/parsed.lance", identity="")
 
 
+def check_gates(gates: Any, *, task_id: str) -> None:
+    """InputError names the key of a gate that is unknown, before rows are staged that no gate would let through."""
+    from lance_core.jobs.specs.gates import GateSpec
+    from lance_core.jobs.specs.serde import from_plain
+
+    if _is_late(gates) or not isinstance(gates, (list, tuple)):
+        return
+    for number, gate in enumerate(gates):
+        if not _is_late(gate):
+            from_plain(GateSpec, _rendered(gate, ""), where=f"{task_id}: gates[{number}]")
+
+
 def _is_template(source: object) -> bool:
     """Whether a source is a path that only its template knows."""
     paths = source if isinstance(source, (list, tuple)) else [source]

@@ -99,7 +99,11 @@ def check_formats(source: Mapping[str, Any], *, execution: object) -> None:
         name = item.get("format")
         without_spark = not str(execution).startswith("spark")
         if without_spark and isinstance(name, str) and "{" not in name and name.lower() not in LOCAL_FORMATS:
+            import difflib  # few have it wrong
+
+            near = difflib.get_close_matches(name.lower(), LOCAL_FORMATS, n=1)
+            guess = f"Did you mean {near[0]!r}? " if near else ""
             raise InputError(
                 f"source format {name!r} cannot be read without Spark",
-                cure=f"Use one of {', '.join(LOCAL_FORMATS)}, or another execution than 'local'.",
+                cure=f"{guess}Use one of {', '.join(LOCAL_FORMATS)}, or another execution than 'local'.",
             )

@@ -29,7 +29,7 @@ from airflow_lance.execution.arguments import given as given
 from airflow_lance.execution.arguments import whole as whole
 from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
-from airflow_lance.execution.parse_checks import check_arguments
+from airflow_lance.execution.parse_checks import check_arguments, check_gates
 from airflow_lance.lineage import Touched, described, lineage, source_paths
 from airflow_lance.links import LanceStagedLink
 from airflow_lance.operators.table import LanceTableOperator
@@ -171,6 +171,7 @@ class LanceStageOperator(LanceTableOperator):
         """Airflow calls this once the DAG is complete: the time to check the arguments, and that a task commits."""
         super().resolve_template_files()
         check_arguments(self)
+        check_gates(self.gates, task_id=self.task_id)
         self.require_committer()
 
     def require_committer(self) -> None:
@@ -190,6 +191,7 @@ class LanceStageOperator(LanceTableOperator):
             from lance_core.jobs import api
 
             self.require_committer()
+            check_gates(self.gates, task_id=self.task_id)
             uri, options = self.table_uri(), self.store_options()
             # Kept for `on_kill`, which runs in a signal handler and must not ask Airflow for the connection again.
             self._options = options

@@ -2,7 +2,7 @@
 
 ::
 
-    LanceStagedSensor(task_id="drained", uri="flights.lance")
+    LanceStagedSensor(task_id="all_published", uri="flights.lance")
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LanceStagedSensor(LanceSensor):
         self.at_most = at_most
 
     def make_condition(self) -> Condition:
-        """Return the condition that the sensor waits for: StagedDrained."""
-        from lance_core.conditions import StagedDrained
+        """Return the condition that the sensor waits for: StagedAtMost."""
+        from lance_core.conditions import StagedAtMost
 
-        return StagedDrained(at_most=self.at_most)
+        return StagedAtMost(at_most=self.at_most)

@@ -85,7 +85,7 @@ def _entries(store: Store, identity: str, attempt: str | None) -> list[StagedEnt
 
     found = [entry for entry in list_staged(store, identity=identity) if attempt in (None, entry.attempt)]
     if not found:
-        raise NotFoundError(f"nothing is staged as {identity}", uri=store.uri, cure="See `lance staged list`.")
+        raise NotFoundError(f"nothing is staged as {identity}", uri=store.uri, cure=f"See `lance staged list {store.uri}`.")
     return found
 
 

@@ -12,7 +12,7 @@ from lance_core.cli.table import Table, table_command
 from lance_core.conditions import (
     Condition,
     RowsAtLeast,
-    StagedDrained,
+    StagedAtMost,
     TableFacts,
     TagReached,
     VersionAtLeast,
@@ -28,7 +28,7 @@ TIMED_OUT = 3
 @click.option("--rows", type=int, help="Wait until it has this many rows (with --where: matching rows).")
 @click.option("--where", help="SQL filter for --rows.")
 @click.option("--tag", help="Wait until this tag exists.")
-@click.option("--staged-drained", is_flag=True, help="Wait until no staged transaction is left.")
+@click.option("--nothing-staged", is_flag=True, help="Wait until no staged transaction is left.")
 @click.option("--timeout", type=float, default=None, help="Maximum seconds to wait; default is no limit.")
 @click.option("--interval", type=float, default=2.0, show_default=True, help="Seconds between two checks.")
 def wait(table: Table, output: Output, timeout: float | None, interval: float, **wanted: object) -> None:
@@ -66,7 +66,7 @@ def _conditions(
     rows: int | None,
     where: str | None,
     tag: str | None,
-    staged_drained: bool,
+    nothing_staged: bool,
 ) -> list[Condition]:
     found: list[Condition] = []
     if version is not None:
@@ -79,10 +79,10 @@ def _conditions(
         raise click.UsageError("--where needs --rows")
     if tag is not None:
         found.append(TagReached(tag))
-    if staged_drained:
-        found.append(StagedDrained())
+    if nothing_staged:
+        found.append(StagedAtMost())
     if not found:
-        raise click.UsageError("pass a condition: --version, --changed-since, --rows, --tag or --staged-drained")
+        raise click.UsageError("pass a condition: --version, --changed-since, --rows, --tag or --nothing-staged")
     return found
 
 

@@ -54,7 +54,10 @@ def parse_filter(sql: str, schema: pa.Schema) -> Expr:
 def parse_value(sql: str, schema: pa.Schema) -> Expr:
     """Any SQL expression over the columns of `schema`, for computed columns. Raises FilterError as `parse_filter` does."""
     if not isinstance(sql, str) or not sql.strip():
-        raise FilterError(f"expected an SQL expression, got {sql!r}", cure="Omit the filter to read all rows.")
+        raise FilterError(
+            f"expected an SQL expression, got {sql!r}",
+            cure='Omit the filter to read all rows; "true" selects all in a delete or an update.',
+        )
     check_size(sql)
     tree = _parse_tree(sql)
     try:
@@ -191,7 +194,8 @@ class _Translator:
         what = f"no column {full!r}{where}" if full == name else f"no field {name!r} in {full!r}{where}"
         listing = ", ".join(f"`{item}`" for item in (near or list(known)[:20]))
         cure = f"Did you mean {listing}?" if near else f"Known: {listing or 'nothing below it'}."
-        return FilterError(what, cure=cure)
+        text = f" A text has single quotes: '{name}'." if full == name and not near else ""
+        return FilterError(what, cure=cure + text)
 
 
 def _instant(expr: Expr) -> Expr:

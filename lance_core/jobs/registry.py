@@ -134,7 +134,11 @@ def spec_from_plain(data: object) -> JobSpec:
     kind = data.get("kind")
     row = KINDS.get(str(kind))
     if row is None:
-        raise InputError(f"unknown job kind {kind!r}", cure=f"Known kinds: {', '.join(sorted(KINDS))}.")
+        import difflib  # few have it wrong
+
+        near = difflib.get_close_matches(str(kind), KINDS, n=1)
+        guess = f"Did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"unknown job kind {kind!r}", cure=f"{guess}Known kinds: {', '.join(sorted(KINDS))}.")
     cls: type[JobSpec] = _load(row.spec)
     return read_spec(cls, data)
 

@@ -236,7 +236,9 @@ class DirectoryNamespace(LanceNamespace):
                 return folder, None
         self._require_namespace(entries, parts[:-1])
         raise NotFoundError(
-            f"{self._name(parts)}: there is no such table", uri=self._root, cure="Look at the names with list_tables."
+            f"{self._name(parts)}: there is no such table",
+            uri=self._root,
+            cure=f"`lance catalog tables {self._root}` has the names.",
         )
 
     def _new_folder(self, parts: TableId) -> str:

@@ -129,7 +129,7 @@ def test_what_waiting_does_not_mend_fails_the_task(looks: Looks) -> None:
         (LanceRowsSensor, {"min_rows": "7", "filter": "id > 3"}, watch.RowsAtLeast(rows=7, predicate="id > 3")),
         (LanceFragmentHealthSensor, {"max_fragments": 9}, watch.NeedsMaintenance(max_fragments=9)),
         (LanceIndexCoverageSensor, {"index": "i", "min_ratio": 0.5}, watch.IndexCovers(index="i", ratio=0.5)),
-        (LanceStagedSensor, {}, watch.StagedDrained(at_most=0)),
+        (LanceStagedSensor, {}, watch.StagedAtMost(at_most=0)),
         (LanceTagSensor, {"tag": "t", "min_version": "2"}, watch.TagReached(tag="t", version=2)),
     ],
 )

@@ -40,11 +40,11 @@ class Outside:
             "needs_maintenance": lambda: lance.write_dataset(self._rows(20), uri, mode="append"),
             "index_covers": lambda: lance.dataset(uri).create_scalar_index("id", "BTREE", name="id_idx"),
             "tag_reached": lambda: lance.dataset(uri).tags.create("good", 1),
-            "staged_drained": lambda: run_job(CommitSpec(uri=uri, identities=(IDENTITY,))),
+            "nothing_staged": lambda: run_job(CommitSpec(uri=uri, identities=(IDENTITY,))),
         }
 
     def look(self, uri: str, *, condition: Any, **arguments: Any) -> TableFacts:
-        if condition.kind == "staged_drained" and not any(kind == condition.kind for kind, _ in self.seen):
+        if condition.kind == "nothing_staged" and not any(kind == condition.kind for kind, _ in self.seen):
             source = SourceSpec(callable=f"{__name__}:more")
             run_job(AppendSpec(uri=uri, identity=IDENTITY, source=source))
         found = facts.look(uri, condition=condition, **arguments)

@@ -99,7 +99,7 @@ def test_validate(uri: str) -> None:
 
 def test_wait(uri: str) -> None:
     assert plain("wait", uri, "--version", "3")["version"] == 4
-    assert run("wait", uri, "--rows", "3", "--where", "id > 10", "--tag", "good", "--staged-drained").exit_code == 0
+    assert run("wait", uri, "--rows", "3", "--where", "id > 10", "--tag", "good", "--nothing-staged").exit_code == 0
     late = run("wait", uri, "--rows", "99", "--timeout", "0")
     assert late.exit_code == 3
     assert "13 rows, waiting for at least 99" in late.output

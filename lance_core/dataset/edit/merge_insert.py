@@ -190,7 +190,7 @@ def _refuse_ambiguous(source: pa.Table, updated: _Pairs, spec: MergePlan) -> Non
     if len(twice):
         raise InputError(
             f"several rows of the source match one row of the table: {_key(source, updated.source[twice[0]], spec)}",
-            cure="Keep one row per key in the source.",
+            cure='Keep one row per key in the source, or pass when_duplicate="last" to a LanceMergeOperator.',
         )
 
 

@@ -43,6 +43,12 @@ class DropColumnsJob:
         """Report {"version", "dropped"}."""
         table = _open(spec)
         present = [name for name in spec.columns if _field(table.schema, name) is not None]
+        for name in spec.columns:
+            if name not in present:
+                near = difflib.get_close_matches(name, table.schema.names, n=2)
+                guess = f"; did you mean {' or '.join(near)}?" if near else "."
+                columns = ", ".join(table.schema.names)
+                log.warning("%s has no column %r, so none was dropped%s Its columns: %s.", spec.uri, name, guess, columns)
         if present:
             table.drop_columns(present)
         return _report(self.kind, spec, table, dropped=present)

@@ -11,7 +11,7 @@ Spark and file readers know fewer types than a table; their output is converted 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -44,11 +44,28 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
             problems += [problem] if problem else []
     if problems:
         raise SchemaMismatchError(
-            "the source does not match the schema of the table: " + "; ".join(problems),
-            uri=uri,
-            cure="Select or cast the columns in the source, or choose another schema_drift policy (to add columns of the "
-            'source to the table: "add_extra" or "fill_and_add").',
+            "the source does not match the schema of the table: " + "; ".join(problems), uri=uri, cure=_cure(problems)
         )
+
+
+_CURES = (
+    ("is in the source but not", 'to add it to the table: schema_drift="add_extra"; to leave it out: "drop_extra"'),
+    ("is in the table but not in the source", 'to write nulls: schema_drift="fill_missing"'),
+    ("is not nullable", "bring a value for it"),
+    ("occurs twice", "rename one of them"),
+    (": the table has ", "cast it in a query (source.sql), or give the source the table's type in `schema`"),
+)
+"""What helps against each kind of problem, by words of its sentence."""
+
+
+def _cure(problems: Sequence[str]) -> str:
+    """The cures of these kinds of problems, and no other."""
+    parts = [cure for words, cure in _CURES if any(words in problem for problem in problems)]
+    both = len([cure for cure in parts if "schema_drift" in cure]) == 2
+    if both:
+        parts.append('both at once: "fill_and_add" or "fill_and_drop"')
+    told = "; ".join(parts) or "select or cast the columns in the source"
+    return f"{told[0].upper()}{told[1:]}."
 
 
 def _may_lack(field: Field, drift: Drift) -> bool:

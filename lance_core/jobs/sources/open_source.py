@@ -9,7 +9,8 @@ needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,9 +113,11 @@ def _from_files(spec: SourceSpec) -> LocalSource:
     name = str(spec.format).lower()
     maker = _FORMATS.get(name)
     if maker is None:
+        near = difflib.get_close_matches(name, (*_FORMATS, LANCE), n=1)
+        guess = f"Did you mean {near[0]!r}? " if near else ""
         raise InputError(
             f"source format {spec.format!r} cannot be read without Spark",
-            cure=f"Run the job with Spark, or use one of {', '.join(sorted((*_FORMATS, LANCE)))}.",
+            cure=f"{guess}Run the job with Spark, or use one of {', '.join(sorted((*_FORMATS, LANCE)))}.",
         )
     if not spec.paths:
         raise InputError(f"source.paths is empty for format {name}")
@@ -124,7 +127,7 @@ def _from_files(spec: SourceSpec) -> LocalSource:
     if options:
         raise InputError(
             f"source option {', '.join(sorted(options))} of {name} is only supported with Spark",
-            cure="Omit it, or run the job with Spark.",
+            cure=f"{_meant(options)}Omit it, or run the job with Spark.",
         )
     try:
         num_rows = dataset.count_rows() if name in ("parquet", "orc") else None
@@ -134,6 +137,16 @@ def _from_files(spec: SourceSpec) -> LocalSource:
         raise
     files = tuple(file for item in listed for file in item.files)
     return LocalSource(dataset.schema, lambda: scan(dataset), num_rows, files=files)
+
+
+_LOCAL_OPTIONS = ("header", "inferSchema", "sep", "delimiter", "quote", "nullValue", "encoding", "multiLine")
+"""Options of Spark's readers that are known here, whichever format they are of."""
+
+
+def _meant(options: Iterable[str]) -> str:
+    """The options that were meant by others, as the beginning of a cure; "" where none is like them."""
+    near = [name for given in sorted(options) for name in difflib.get_close_matches(given, _LOCAL_OPTIONS, n=1)]
+    return f"Did you mean {' and '.join(near)}? " if near else ""
 
 
 def _from_lance(spec: SourceSpec, options_of: OptionsOf) -> LocalSource:

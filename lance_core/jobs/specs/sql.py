@@ -66,7 +66,8 @@ def sql_spec(
     told = read_statement(sql, dialect)
     plain = {name: dict(table) for name, table in tables.items()}
     named = names_in(told.query, dialect)
-    read = {name: table for name, table in plain.items() if name.lower() in named}
+    # A statement that names none of them has a name wrong: the engine's error then lists what it could have been.
+    read = {name: table for name, table in plain.items() if name.lower() in named} or plain
     if told.kind == "query" and engine == "spark":
         raise InputError(
             "a SELECT cannot run as a Spark job, which has no way to return its rows",
