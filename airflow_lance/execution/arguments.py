@@ -43,13 +43,6 @@ def identity_of(context: Context, *, uri: str, key: str = "", idempotency_key: s
     return make_identity(uri, **_instance(context), key=key, idempotency_key=idempotency_key)
 
 
-def former_identities_of(context: Context, *, uri: str, key: str = "", idempotency_key: str = "") -> tuple[str, ...]:
-    """Identities that mean the same write, made of another spelling of the uri by a release before this one."""
-    from lance_core.jobs.specs.identity import former_identities
-
-    return former_identities(uri, **_instance(context), key=key, idempotency_key=idempotency_key)
-
-
 def with_asker(spec: JobSpec, context: Context, *, retries: int | None = 0) -> JobSpec:
     """The spec with the requesting task. The table's history keeps it."""
     return replace(spec, asked=asker_of(context, retries=retries))

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from airflow_lance.compat import AirflowException, BaseOperatorLink, Context, deferrable_by_default
 from airflow_lance.execution.arguments import (
     default_execution,
-    former_identities_of,
     identity_of,
     require_one_of,
     with_asker,
@@ -214,8 +213,7 @@ class LanceStageOperator(LanceTableOperator):
             raise InputError(f"{self.task_id}: idempotency_key is empty, so every run would have the same identity")
         known_as = self.identity_uri(uri)
         spec = self.make_spec(uri=uri, identity=identity_of(context, uri=known_as, **named))
-        former = former_identities_of(context, uri=known_as, **named)
-        spec = replace(spec, former_identities=former, on_clear=self.on_clear)
+        spec = replace(spec, on_clear=self.on_clear)
         return with_asker(spec, context, retries=self.retries)
 
     def _finish(

@@ -154,8 +154,7 @@ def staged_references(staged: Any) -> Iterator[Mapping[str, Any]]:
     if staged is None:
         return
     if isinstance(staged, Mapping):
-        # "uuid" is what releases before this one call the identity.
-        if "uri" not in staged or not staged.keys() & {"identity", "uuid"}:
+        if not staged.keys() >= {"uri", "identity"}:
             raise InputError(
                 f"a staged reference needs a uri and an identity, got the keys {sorted(map(str, staged))}",
                 cure="Pass only the output of staging operators.",

@@ -3,7 +3,7 @@ records say what became of them.
 
 ::
 
-    {"uri": "/lake/orders.lance", "uuid": "5d2c…", "attempt": "00ff…"}      XCom of a staging task
+    {"uri": "/lake/orders.lance", "identity": "5d2c…", "attempt": "00ff…"}      XCom of a staging task
     {"uri": "...", "version": 7, "identities": {"5d2c…": "landed"}}          XCom of a task that published
 """
 
@@ -164,12 +164,12 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
             state = "landed" if outcome in ("landed", "already_landed") else str(outcome)
             told = {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
             yield _Mention(uri, str(identity), True, task, told, _gates(value) if outcome == "landed" else None)
-    elif isinstance(value.get("uuid"), str):
-        names = ("rows", "bytes", "fragments", "read_version", "num_rows", "num_bytes", "num_fragments")
+    elif isinstance(value.get("identity"), str):
+        names = ("read_version", "num_rows", "num_bytes", "num_fragments")
         told = {name.removeprefix("num_"): value[name] for name in names if isinstance(value.get(name), int)}
         kind = value.get("operation")
-        told |= {"identity": str(value["uuid"]), "kind": kind if isinstance(kind, str) else None}
-        yield _Mention(uri, str(value["uuid"]), False, task, {**_BLANK, **told})
+        told |= {"identity": str(value["identity"]), "kind": kind if isinstance(kind, str) else None}
+        yield _Mention(uri, str(value["identity"]), False, task, {**_BLANK, **told})
 
 
 _BLANK: Json = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from typing import Any
 
 import click
@@ -11,8 +10,7 @@ import click
 from lance_core.cli.ages import age
 from lance_core.cli.output import Output
 from lance_core.cli.table import Table, table_command
-from lance_core.errors import NotFoundError, PreconditionError
-from lance_core.io.store import Store
+from lance_core.errors import NotFoundError
 
 
 @click.group("ledger")
@@ -94,21 +92,14 @@ def forget(table: Table, output: Output, identity: str) -> None:
     metavar="AGE",
     help="Minimum age of records to fold, such as 12h, 30d or 8w; default 30d.",
 )
-@click.option(
-    "--all-upgraded", is_flag=True, help="Fold although an earlier release wrote records in the last 30 days: none is left."
-)
-def fold(table: Table, output: Output, older_than: dt.timedelta | None, all_upgraded: bool) -> None:
+def fold(table: Table, output: Output, older_than: dt.timedelta | None) -> None:
     """Gather old records in a few sorted segments.
 
-    A worker of a release without this command does not find folded records: it would publish work again whose record
-    was folded and whose version was removed. So nothing is folded before this command was run once, and it is refused
-    while such a worker has left records in the last 30 days. Stop or upgrade every worker first.
+    From then on the cleanup of this table does so, too, once a thousand have come together.
     """
     from lance_core.commit.registry.folding import DEFAULT_FOLD_AGE, fold_ledger
 
     store = table.store()
-    if not all_upgraded:
-        _refuse_earlier_releases(store)
     done = fold_ledger(store, older_than=DEFAULT_FOLD_AGE if older_than is None else older_than)
     output.message(
         f"folded {done.folded} records; the segments have {done.total}",
@@ -117,20 +108,6 @@ def fold(table: Table, output: Output, older_than: dt.timedelta | None, all_upgr
         total=done.total,
         generation=done.generation,
     )
-
-
-def _refuse_earlier_releases(store: Store) -> None:
-    from lance_core.commit.registry.folding import DEFAULT_FOLD_AGE
-    from lance_core.commit.registry.verify import former_records
-
-    found = former_records(store, since=time.time() - DEFAULT_FOLD_AGE.total_seconds())
-    if found:
-        raise PreconditionError(
-            f"{store.uri}: a worker of an earlier release, which does not find folded records, wrote {found[0]}"
-            f" and {len(found) - 1} more records in the last {DEFAULT_FOLD_AGE.days} days",
-            uri=store.uri,
-            cure="Upgrade every worker. When none of an earlier release is left, fold with --all-upgraded.",
-        )
 
 
 for _command in (show, verify, repair, forget, fold):

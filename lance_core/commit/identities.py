@@ -5,8 +5,7 @@
     properties["lance_core.identity.5d2c…"]  = '{"attempt":"00ff…","digest":"9a…","operation":"append","rows":25000}'
     properties["lance_core.withdrawn.5d2c…"] = '{"attempt":"00ff…"}'       a fence version: that attempt is withdrawn
 
-A folded transaction has one property per member, so any reader of the history sees who wrote a version. The name that
-releases before this one used, `airflow_lance.identity.…`, is read for good.
+A folded transaction has one property per member, so any reader of the history sees who wrote a version.
 """
 
 from __future__ import annotations
@@ -18,16 +17,13 @@ from typing import Any
 from lance_core.commit.model import (
     ASSUMES_PROPERTY,
     CREATES_PROPERTY,
-    FORMER_CREATES_PROPERTY,
-    FORMER_IDENTITY_PREFIX,
     IDENTITY_PREFIX,
     WITHDRAWN_PREFIX,
 )
 from lance_core.commit.record_types import Asked
 from lance_core.table.transaction import Transaction
 
-_STAGED_ONLY = frozenset({CREATES_PROPERTY, FORMER_CREATES_PROPERTY, ASSUMES_PROPERTY})
-_FORMER_KEYS = ("attempt", "operation", "rows")
+_STAGED_ONLY = frozenset({CREATES_PROPERTY, ASSUMES_PROPERTY})
 
 
 def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
@@ -37,10 +33,8 @@ def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
 
 def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
     """`identities_of` from the properties alone."""
-    texts = {}
-    for prefix in (FORMER_IDENTITY_PREFIX, IDENTITY_PREFIX):
-        texts.update({name[len(prefix) :]: text for name, text in properties.items() if name.startswith(prefix)})
-    return {identity: _note(text) for identity, text in texts.items()}
+    prefix = IDENTITY_PREFIX
+    return {name[len(prefix) :]: _note(text) for name, text in properties.items() if name.startswith(prefix)}
 
 
 def writers_of(note: Mapping[str, Any]) -> tuple[str, ...]:
@@ -57,18 +51,12 @@ def asked_by(transaction: Transaction) -> tuple[Asked, ...]:
 
 def carries(transaction: Transaction, identity: str) -> bool:
     """Whether a transaction is the landing of an identity."""
-    properties = transaction.properties
-    return (
-        transaction.uuid == identity
-        or IDENTITY_PREFIX + identity in properties
-        or FORMER_IDENTITY_PREFIX + identity in properties
-    )
+    return transaction.uuid == identity or IDENTITY_PREFIX + identity in transaction.properties
 
 
 def identity_properties(identity: str, note: Mapping[str, Any]) -> dict[str, str]:
-    """The transaction properties that record an identity: ours, and the short form for workers of the release before."""
-    former = {name: note[name] for name in _FORMER_KEYS if name in note}
-    return {IDENTITY_PREFIX + identity: _text(note), FORMER_IDENTITY_PREFIX + identity: _text(former)}
+    """The transaction property that records an identity."""
+    return {IDENTITY_PREFIX + identity: _text(note)}
 
 
 def withdrawals_of(transaction: Transaction) -> Mapping[str, str]:
@@ -87,13 +75,7 @@ def withdrawal_property(identity: str, attempt: str) -> tuple[str, str]:
 
 def creates(properties: Mapping[str, str]) -> str:
     """What a staged creation becomes when the table exists by then; "" for anything else."""
-    return properties.get(CREATES_PROPERTY) or properties.get(FORMER_CREATES_PROPERTY) or ""
-
-
-def creation_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Both names of the mark of a creation, where it has one."""
-    kind = creates(properties)
-    return {CREATES_PROPERTY: kind, FORMER_CREATES_PROPERTY: kind} if kind else {}
+    return properties.get(CREATES_PROPERTY, "")
 
 
 def published(properties: Mapping[str, str]) -> dict[str, str]:

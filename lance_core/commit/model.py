@@ -23,30 +23,18 @@ LandingState = Literal["landed", "already_landed"]
 
 IDENTITY_PREFIX = "lance_core.identity."
 """A transaction property per identity: `lance_core.identity.<uuid>` = small JSON; a folded transaction has many."""
-FORMER_IDENTITY_PREFIX = "airflow_lance.identity."
-"""What releases before this one wrote: read for good, and written beside it as long as their workers are supported."""
 
 WITHDRAWN_PREFIX = "lance_core.withdrawn."
 """On a fence version: `lance_core.withdrawn.<identity>` = JSON with the attempt that nobody may publish any more."""
 
 CREATES_PROPERTY = "lance_core.creates"
 """On a staged Overwrite of version 0: what it becomes when the table exists by then ("append")."""
-FORMER_CREATES_PROPERTY = "airflow_lance.creates"
 
 ASSUMES_PROPERTY = "lance_core.assumes"
 """On a staged replacement or merge: JSON that says which rows it must have known: `{"predicate": …}` or `{"keys": […]}`."""
 
 GROWS_PROPERTY = "lance_core.grows"
 """On a Merge that adds rows and the columns which they brought: JSON that says which columns and fragments are new."""
-
-FORMER_FIELDS: Mapping[str, str] = {
-    "uuid": "identity",
-    "rows": "num_rows",
-    "bytes": "num_bytes",
-    "fragments": "num_fragments",
-    "rows_deleted": "num_deleted_rows",
-}
-"""Fields of a staged reference as the release before this one called them."""
 
 T = TypeVar("T")
 
@@ -66,14 +54,12 @@ class Attempt:
     spec: Mapping[str, Any]
     started: float
     lease_seconds: float
-    spec_digest: str = ""
     digest: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
     incarnation: str = ""
     base: str = ""
     later_only: bool = False
     group: str = ""
-    guarded: bool = False
     adopts: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,14 +77,14 @@ class StagedTransaction:
     """A reference to a staged transaction: written, invisible, waiting for its commit.
 
     `num_rows`, `num_bytes` and `num_fragments` are what it adds. `creates` says that the table did not exist.
-    `digest` is the whole SHA-256 of the work, `spec_digest` its first digits (all that releases before this one know).
+    `digest` is the whole SHA-256 of the work.
     `adopts`: earlier attempts of the identity that wrote a part of its files. `has_more`: it wrote or adopted files that its
     transaction does not name.
     `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
     `later_only`: the identity can only have landed, or land, in a version after `read_version` (see `staged.begin_attempt`).
     `group`: those that were planned together, whose commit may decide about all of them by one fence, whatever version
-    they are brought up to later. `guarded`: workers of releases before this one do not withdraw it, claimed or not.
+    they are brought up to later.
     `plain`: on the version that it was planned on it may be published just as it is, and only other commits can prevent it.
     `planned_at`: when it was planned (seconds since the epoch, by the clock of the staging task).
     """
@@ -113,7 +99,6 @@ class StagedTransaction:
     num_fragments: int
     transaction_path: str
     creates: bool = False
-    spec_digest: str = ""
     num_deleted_rows: int = 0
     digest: str = ""
     has_more: bool = False
@@ -121,7 +106,6 @@ class StagedTransaction:
     base: str = ""
     later_only: bool = False
     group: str = ""
-    guarded: bool = False
     plain: bool = False
     planned_at: float = 0.0
     adopts: tuple[str, ...] = ()
@@ -132,15 +116,13 @@ class StagedTransaction:
         return (self.attempt, *self.adopts)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values, fit for XCom. It has former names beside the current ones, because workers may not be
-        upgraded yet."""
-        plain = asdict(self)
-        return {**plain, **{former: plain[name] for former, name in FORMER_FIELDS.items()}}
+        """JSON-able plain values, fit for XCom."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> StagedTransaction:
-        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError; former names are read."""
-        return _from_dict(cls, with_todays_names(plain))
+        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
+        return _from_dict(cls, plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +192,6 @@ class GarbageReport:
         """JSON-able plain values."""
         lists = {"files": [*self.files], "attempts": [*self.attempts], "abandoned": [*self.abandoned]}
         return {**asdict(self), **lists}
-
-
-def with_todays_names(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """A staged reference's plain values, also of one that the release before this one wrote."""
-    return {**{name: plain[former] for former, name in FORMER_FIELDS.items() if former in plain}, **plain}
 
 
 def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:

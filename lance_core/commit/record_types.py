@@ -27,9 +27,6 @@ PUBLISH = "publish"
 WITHDRAW = "withdraw"
 APART = "apart"
 
-SHORT_DIGEST = 16
-"""Releases before this one knew so many digits of a digest."""
-
 _MAX_TEXT = 1024
 _MAX_INTEGER = (1 << 64) - 1
 
@@ -178,15 +175,14 @@ class IncarnationRecord:
 
 
 def work_digest(work: Mapping[str, Any]) -> str:
-    """The whole SHA-256 of a spec that says the work alone. Its first digits are what releases before this one wrote."""
+    """The whole SHA-256 of a spec that says the work alone."""
     text = json.dumps(work, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def is_same_work(one: str, other: str) -> bool:
-    """Whether two digests mean the same work, as far as the shorter one goes. A record without a digest matches any."""
-    length = min(len(one), len(other))
-    return one[:length] == other[:length]
+    """Whether two digests mean the same work. What has no digest (noted by hand, found in use) matches any."""
+    return not one or not other or one == other
 
 
 def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 Record = Mapping[str, Any]
 
 FORMAT = 2
-"""Written as `format` into every record; records of releases before this one have none."""
+"""Written as `format` into every record."""
 
 MAX_RECORD_SIZE = 4 << 20
 _MAX_DEPTH = 32

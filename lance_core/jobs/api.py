@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from lance_core.commit.model import StagedTransaction, with_todays_names
+from lance_core.commit.model import StagedTransaction
 from lance_core.commit.record_types import work_digest
 from lance_core.commit.registry.attempts import list_staged, read_finished
 from lance_core.commit.registry.ledger import recorded_version
@@ -139,7 +139,7 @@ def as_cleared(spec: JobSpec, *, options: Options) -> JobSpec:
 def _as_it_lands(spec: JobSpec) -> JobSpec:
     """The spec under the identity that its work lands under: another one where a person's clear asks for it again."""
     identity = spec.effective_identity
-    return spec if identity == spec.identity else replace(spec, identity=identity, former_identities=(), on_clear="fail")
+    return spec if identity == spec.identity else replace(spec, identity=identity, on_clear="fail")
 
 
 def begin_watch(spec: JobSpec, *, options: Options) -> str:
@@ -239,7 +239,6 @@ def commit(
     runner: Runner | None = None,
 ) -> dict[str, Any]:
     """Publish what the references name; the typed outcome as a plain dict."""
-    references = [with_todays_names(reference) for reference in references]
     identities = list(dict.fromkeys(str(reference["identity"]) for reference in references))
     digests = {str(item["identity"]): str(item["digest"]) for item in references if item.get("digest")}
     fields: dict[str, Any] = {

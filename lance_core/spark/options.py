@@ -38,7 +38,6 @@ class SourceOptions:
     batch_size: int = 16_384
     rows_per_partition: int | None = None
     identity: str = ""
-    former_identities: tuple[str, ...] = ()
     stage_only: bool = False
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
@@ -108,7 +107,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "batchsize": ("batch_size", int),
     "rowsperpartition": ("rows_per_partition", int),
     "identity": ("identity", str),
-    "formeridentities": ("former_identities", _names),
     "stageonly": ("stage_only", _flag),
     "maxrowsperfile": ("max_rows_per_file", int),
     "maxbytesperfile": ("max_bytes_per_file", int),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from lance_core.errors import InputError
-from lance_core.jobs.specs.identity import canonical_uri, former_identities, make_identity
+from lance_core.jobs.specs.identity import canonical_uri, make_identity
 from lance_core.spark.source import register
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -45,9 +45,6 @@ def batches_into(
         name = query or query_id_of(session)
         identity = batch_identity(uri, name, int(batch_id))
         writer = frame.write.format("lance").mode("append").option("identity", identity)
-        former = former_identities(uri, **_batch(name, int(batch_id)))
-        if former:
-            writer = writer.option("formerIdentities", ",".join(former))
         for option, value in (options or {}).items():
             writer = writer.option(option, value)
         writer.save(uri)

@@ -137,8 +137,6 @@ def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | Overwrit
     for name in ("max_rows_per_file", "max_bytes_per_file", "data_storage_version"):
         if getattr(options, name) is not None:
             plain[name] = getattr(options, name)
-    if options.former_identities:
-        plain["former_identities"] = [*options.former_identities]
     if overwrite:
         plain["if_moved"] = options.if_moved
     spec = spec_from_plain(plain)

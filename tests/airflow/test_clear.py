@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,9 +26,6 @@ from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.update import LanceUpdateOperator
 from lance_core.errors import InputError
-from lance_core.jobs import api
-from lance_core.jobs.specs.identity import NAMESPACE
-from lance_core.jobs.specs.spec import AppendSpec, read_spec
 from tests.airflow.operator_support import execute, ids, make_table
 
 
@@ -141,19 +136,6 @@ def test_an_idempotency_key_takes_the_place_of_dag_run_and_task(tmp_path: Path, 
 def test_an_empty_idempotency_key_is_refused(tmp_path: Path, rows: Any) -> None:
     with pytest.raises(AirflowFailException, match="idempotency_key is empty"):
         execute(_append(str(tmp_path / "t.lance"), rows(0), idempotency_key=" "), publishes=True)
-
-
-def test_work_that_landed_under_an_old_spelling_of_the_uri_has_landed(tmp_path: Path, rows: Any) -> None:
-    """The release before made the identity of the uri as it was written: an upgrade between two tries changes nothing."""
-    uri = make_table(tmp_path / "t.lance", 0)
-    written = uri.replace("/t.lance", "//t.lance")
-    parts = json.dumps([written, "d", "r", "append", -1, ""], ensure_ascii=True, separators=(",", ":"))
-    operator = _append(written, rows(100))
-    spec = operator.make_spec(uri=written, identity=str(uuid.uuid5(NAMESPACE, parts)))
-    staged = api.run(read_spec(AppendSpec, spec.to_plain(redact=False)), options={})
-    api.commit(written, [staged], options={}, max_attempts=None)
-    assert _outcome(execute(operator, publishes=True)) == "already_landed"
-    assert ids(uri) == [*range(10), *range(100, 110)]
 
 
 def test_a_function_whose_arguments_changed_is_not_taken_for_done(tmp_path: Path) -> None:

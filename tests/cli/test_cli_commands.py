@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -200,20 +199,3 @@ def test_every_command_explains_itself() -> None:
         result = run(name, "--help")
         assert result.exit_code == 0
         assert command.help
-
-
-def test_the_ledger_is_not_folded_beside_a_worker_that_would_not_find_it(uri: str) -> None:
-    """A worker of an earlier release reads the record of an identity by its name, and wrote its own without a format."""
-    record = Path(uri, "_lance_core", "ledger", "of-an-earlier-release.json")
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text('{"version": 2, "transaction": "", "attempt": ""}')
-    refused = run("ledger", "fold", uri, "--older-than", "1s")
-    assert isinstance(refused.exception, LanceError)
-    assert "earlier release" in str(refused.exception) and "--all-upgraded" in str(refused.exception)
-    assert record.exists()
-    assert run("ledger", "fold", uri, "--older-than", "1s", "--all-upgraded").exit_code == 0
-    assert not record.exists()
-    record.write_text('{"version": 2, "transaction": "", "attempt": ""}')
-    long_ago = time.time() - 40 * 86400
-    os.utime(record, (long_ago, long_ago))
-    assert run("ledger", "fold", uri, "--older-than", "1s").exit_code == 0

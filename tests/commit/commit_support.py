@@ -108,7 +108,7 @@ def finish(store: Store, attempt: Attempt, values: Sequence[int], *, overwrite: 
     if overwrite:
         operation: Any = Overwrite((fragment,), SCHEMA)
     elif attempt.read_version == 0:
-        operation, properties = Overwrite((fragment,), SCHEMA), {"airflow_lance.creates": "append"}
+        operation, properties = Overwrite((fragment,), SCHEMA), {"lance_core.creates": "append"}
     else:
         operation = Append((fragment,))
     transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=properties)

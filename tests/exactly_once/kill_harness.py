@@ -22,7 +22,7 @@ from lance_core.commit.model import WITHDRAWN_PREFIX
 from lance_core.commit.records import write_record
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.claims import list_claims
+from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, list_claims
 from lance_core.commit.registry.ledger import record_landed, recorded_version
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.garbage import collect_garbage
@@ -169,7 +169,7 @@ def settle_by_looking(case: Case, uri: str) -> None:
     store = LocalStore(uri)
     # The commit that was killed counts as alive until its lease is over; a person would come later than that.
     for claim in list_claims(store):
-        write_record(store, claim.path, {**asdict(claim), "since": claim.since - claim.lease_seconds})
+        write_record(store, claim.path, {**asdict(claim), "since": claim.since - COMMIT_LEASE_SECONDS})
     version = lance.dataset(uri).version
     there = version > versions_before(case) + len(OUTSIDE)
     for entry in list_staged(store):

@@ -61,7 +61,7 @@ def test_a_commit_that_finds_its_work_outdated_while_another_lands_it_keeps_the_
     other: list[int] = []
 
     def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
-        if name == "put" and path.endswith("/repeat.json") and not other:
+        if name == "put" and path.endswith("/reexecute.json") and not other:
             other.append(1)
             with hooked(None):
                 commit(uri, [identity])

@@ -111,12 +111,12 @@ def build(root: Path) -> None:
         run_job(CommitSpec(uri=uri, identities=(str(uuid.UUID(int=8)),)))
         private = root / name / "_lance_core"
         (private / "commits").mkdir(exist_ok=True)
-        claim = {"commit": "00ff00ff00ff00ff", "uuids": [], "identities": [], "since": 1.0, "lease_seconds": 1.0}
+        claim = {"commit": "00ff00ff00ff00ff", "uuids": [], "identities": [], "since": 1.0}
         (private / "commits" / "00ff00ff00ff00ff.json").write_text(json.dumps(claim))
         again = private / "staged" / str(uuid.UUID(int=9))
         again.mkdir(parents=True)
         spec = {"spec": 1, "kind": "delete", "predicate": "id = 9"}
-        (again / "repeat.json").write_text(json.dumps({"identity": str(uuid.UUID(int=9)), "spec": spec}))
+        (again / "reexecute.json").write_text(json.dumps({"identity": str(uuid.UUID(int=9)), "spec": spec}))
         _plant_records(private)
 
 

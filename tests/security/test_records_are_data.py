@@ -73,7 +73,7 @@ def plant_interrupted(uri: str, identity: str, record: Mapping[str, Any]) -> Non
     """What a commit that died while it staged work again leaves behind: one object below the table."""
     folder = Path(uri) / "_lance_core" / "staged" / identity
     folder.mkdir(parents=True)
-    (folder / "repeat.json").write_text(json.dumps({"identity": identity, "spec": record}))
+    (folder / "reexecute.json").write_text(json.dumps({"identity": identity, "spec": record}))
 
 
 def ids(uri: str) -> list[int]:

@@ -78,7 +78,6 @@ def _what_a_fold_replaces_stays(patch: Patch) -> None:
 
 def _nothing_reminds_of_an_attempt_that_is_given_up(patch: Patch) -> None:
     patch.setattr(remove, "remember_withdrawal", lambda store, *key: None)
-    patch.setattr(remove, "put_mark", lambda store, *key: None)
     patch.setattr(marks, "put_mark", lambda store, *key: None)
 
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_lance.ui.task_work import _mentions, plain_value
 
 TABLE = {"__classname__": "deltalake.table.DeltaTable", "__version__": 1, "__data__": {"table_uri": "s3://evil/t"}}
-STAGED = {"uri": "/lake/orders.lance", "uuid": "5d2c", "attempt": "00ff"}
+STAGED = {"uri": "/lake/orders.lance", "identity": "5d2c", "attempt": "00ff"}
 
 
 def test_no_object_is_made_of_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +22,7 @@ def test_no_object_is_made_of_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def deserialize(row: Any) -> object:
         raise AssertionError("objects are made")
 
-    values = [TABLE, json.dumps(TABLE), [TABLE, STAGED], json.dumps(STAGED), {"uri": TABLE, "uuid": "x"}, None, "{", 3]
+    values = [TABLE, json.dumps(TABLE), [TABLE, STAGED], json.dumps(STAGED), {"uri": TABLE, "identity": "x"}, None, "{", 3]
     names = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1}
     rows = [SimpleNamespace(value=value, **names) for value in values]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lance_core.commit.records import FORMAT
 from lance_core.commit.registry.claims import Claim, list_claims
 from lance_core.commit.registry.fences import list_fences
 from lance_core.io.store import Store
@@ -13,7 +12,7 @@ def commits_at_work(store: Store) -> list[Claim]:
     claims = list_claims(store)
     known = {claim.commit for claim in claims}
     alone = [
-        Claim(fence.commit, (), (identity,), fence.since, attempts={identity: attempt}, format=FORMAT)
+        Claim(fence.commit, (), (identity,), fence.since, attempts={identity: attempt})
         for (identity, attempt), fence in list_fences(store).items()
         if fence.alone and fence.commit not in known
     ]

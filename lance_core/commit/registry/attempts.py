@@ -5,7 +5,7 @@
     _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
     _lance_core/staged/{identity}.finished.json              put-if-absent: the one attempt that counts
     _lance_core/staged/{identity}.{attempt}.fence.json       who may go on with the attempt (see `fences`)
-    _lance_core/staged/{identity}.{attempt}.withdrawn.json   given up, in the words of releases before this one
+    _lance_core/staged/{identity}.{attempt}.withdrawn.json   about to be given up, unless it has finished
 
 All in one folder: a folder for each identity would have to be made and removed again, which costs a local disk more than the
 records do. A damaged record is named and left out of lists; nothing is concluded from a record that is not there.
@@ -22,10 +22,9 @@ from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_groups
-from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction, with_todays_names
-from lance_core.commit.record_types import SHORT_DIGEST, WITHDRAW, parse_record, work_digest
+from lance_core.commit.model import Attempt, StagedEntry, StagedTransaction
+from lance_core.commit.record_types import WITHDRAW, parse_record
 from lance_core.commit.records import FORMAT, Record, each, encode_record, read_record, write_record
-from lance_core.commit.registry.claims import guard_path
 from lance_core.commit.registry.fences import fence_path, is_remembered, read_fence
 from lance_core.errors import CorruptFileError, FormatError, UnsupportedRecordError
 from lance_core.io.abilities import ListsInOrder
@@ -41,8 +40,6 @@ _FINISHED = "finished"
 _MAX_INLINE = 64 << 10
 """Bytes of a finished record's spec and transaction; larger ones are read from their own files."""
 _OF_ONE_ATTEMPT = 4
-_FEW = 4
-"""So many marks are looked for one by one; for more, the folder is listed."""
 
 
 def list_staged(
@@ -164,15 +161,6 @@ def is_over(store: Store, identity: str, attempt: str) -> bool:
     return is_given_up(store, identity, attempt) or read_started(store, identity, attempt) is None
 
 
-def marked_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Which of these (identity, attempt) a release before this one is giving up: it knows the mark only, and no fence."""
-    found = list(attempts)
-    if len(found) > _FEW:
-        found = [*set(_of_kind(store.list_names(f"{naming.STAGED}/"), WITHDRAWN)).intersection(attempts)]
-    marks = {item: read_mark(store, *item) for item in found}
-    return {item for item, mark in marks.items() if mark is not None and mark.get("format") is None}
-
-
 def read_mark(store: Store, identity: str, attempt: str) -> Record | None:
     """The mark of an attempt that is being given up; a damaged one is empty."""
     try:
@@ -251,7 +239,7 @@ def forget_attempts(store: Store, attempts: Sequence[tuple[str, str]]) -> None:
 
 def _records_of(identity: str, attempt: str) -> list[str]:
     marks = [record_path(identity, attempt, kind) for kind in (STARTED, WITHDRAWN)]
-    return [guard_path(identity, attempt), *marks, fence_path(identity, attempt)]
+    return [*marks, fence_path(identity, attempt)]
 
 
 def drop_finished(store: Store, identity: str, attempt: str) -> None:
@@ -279,11 +267,6 @@ def staged_transaction_path(attempt: Attempt) -> str:
     """Where an attempt's transaction is: the name has identity and attempt, so that two attempts never share a file."""
     uuid = f"{attempt.identity}.{attempt.attempt}"
     return naming.transaction_path(naming.transaction_name(attempt.read_version, uuid))
-
-
-def spec_digest(spec: Mapping[str, Any]) -> str:
-    """The first digits of a spec's digest, which is what releases before this one compare."""
-    return work_digest(spec)[:SHORT_DIGEST]
 
 
 def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
@@ -342,7 +325,7 @@ def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
 
 
 def _staged_of(record: Record, identity: str, path: str) -> StagedTransaction:
-    staged = parse_record(StagedTransaction, with_todays_names(record), where=path)
+    staged = parse_record(StagedTransaction, record, where=path)
     if staged.identity != identity:
         raise CorruptFileError(f"{path}: the record belongs to {staged.identity}")
     return staged

@@ -3,15 +3,9 @@
 ::
 
     _lance_core/commits/{commit}.json   {"commit": "9c…", "uuids": ["…"], "attempts": {"5d2c…": "00ff…"}, "since": 1.7e9}
-    _lance_core/commits/later-release.{identity}.{attempt}.json   the same, of no commit: a guard
 
-Whether a commit may publish an attempt is decided by the attempt's fence, not here, and no lease of a claim is trusted; but
-claims of releases before this one (without `format`) come from commits that know no fence: those count until their lease is
-over. A claim is removed at the end of its commit, or later by `collect_garbage`, when all its identities are settled.
-
-A staging task leaves a *guard* beside its attempt: to an abort or a collection of such a release it looks like the claim
-of a commit that is at work, so they refuse, with its name in their message. This release knows guards by their names, and
-ignores them.
+Whether a commit may publish an attempt is decided by the attempt's fence, not here, and the time of a claim is only shown. A
+claim is removed at the end of its commit, or later by `collect_garbage`, when all its identities are settled.
 """
 
 from __future__ import annotations
@@ -30,10 +24,6 @@ from lance_core.io.store import Store
 
 log = logging.getLogger(__name__)
 
-_GUARD = "later-release"
-"""Begins with a letter that is no hex digit: what a release before this one takes for the attempt in a name, it is not."""
-_GUARD_SECONDS = 10 * 365 * 24 * 3600.0
-
 COMMIT_LEASE_SECONDS = 3600.0
 """How long a silent commit may still be alive. A commit takes seconds; conflicts and re-execution take minutes."""
 
@@ -47,14 +37,7 @@ class Claim:
     uuids: tuple[str, ...]
     identities: tuple[str, ...]
     since: float
-    lease_seconds: float = COMMIT_LEASE_SECONDS
     attempts: Mapping[str, Any] = field(default_factory=dict)
-    format: int = 0
-
-    @property
-    def is_former(self) -> bool:
-        """Whether a release before this one wrote it."""
-        return self.format < FORMAT
 
     @property
     def path(self) -> str:
@@ -63,7 +46,7 @@ class Claim:
 
     def is_alive(self, now: float) -> bool:
         """Whether the commit may still be at work at `now` (seconds since the epoch)."""
-        return now < self.since + self.lease_seconds
+        return now < self.since + COMMIT_LEASE_SECONDS
 
 
 def make_claim(*, uuids: Sequence[str], attempts: Mapping[str, str], commit: str) -> Claim:
@@ -74,7 +57,6 @@ def make_claim(*, uuids: Sequence[str], attempts: Mapping[str, str], commit: str
         identities=tuple(attempts),
         since=time.time(),
         attempts=dict(attempts),
-        format=FORMAT,
     )
 
 
@@ -85,7 +67,7 @@ def renew_claim(
     known = dict.fromkeys((*claim.uuids, *uuids))
     members = {**claim.attempts, **(attempts or {})}
     now = time.time()
-    if len(known) == len(claim.uuids) and members == claim.attempts and now < claim.since + claim.lease_seconds / 10:
+    if len(known) == len(claim.uuids) and members == claim.attempts and now < claim.since + COMMIT_LEASE_SECONDS / 10:
         return claim
     renewed = replace(claim, uuids=tuple(known), identities=tuple(members), attempts=members, since=now)
     write_claim(store, renewed)
@@ -106,37 +88,9 @@ def is_claimed(store: Store, commit: str) -> bool:
     return True
 
 
-def is_guard(name: str) -> bool:
-    """Whether a name among the claims is that of a guard."""
-    return name.startswith(f"{_GUARD}.")
-
-
-def guard_path(identity: str, attempt: str) -> str:
-    """Where the guard of an attempt is."""
-    return f"{naming.COMMITS}/{_guard_name(identity, attempt)}.json"
-
-
-def write_guard(store: Store, identity: str, attempt: str) -> None:
-    """Keep withdrawals by releases before this one away from an attempt, until its records are removed."""
-    claim = make_claim(uuids=(), attempts={identity: attempt}, commit=_guard_name(identity, attempt))
-    store.put(claim.path, encode_record(asdict(replace(claim, lease_seconds=_GUARD_SECONDS))), durable=False)
-
-
-def guarded_attempts(store: Store, *, before: float) -> list[tuple[str, str]]:
-    """(identity, attempt) of every guard that was written before a time (seconds since the epoch)."""
-    entries = [entry for entry in store.list(f"{naming.COMMITS}/") if entry.modified < before]
-    names = [name for entry in entries if is_guard(name := entry.path.rpartition("/")[2])]
-    found = [name.removeprefix(f"{_GUARD}.").removesuffix(".json").rpartition(".") for name in names]
-    return [(identity, attempt) for identity, _, attempt in found if identity]
-
-
-def _guard_name(identity: str, attempt: str) -> str:
-    return f"{_GUARD}.{naming.checked_identity(identity)}.{attempt}"
-
-
 def list_claims(store: Store) -> list[Claim]:
     """All announced commits, dead ones included. A damaged record is logged and skipped."""
-    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json") and not is_guard(name)]
+    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
     found = each(store, [f"{naming.COMMITS}/{name}" for name in names], _read)
     return [claim for claim in found if claim is not None]
 
@@ -156,4 +110,4 @@ def _read(store: Store, path: str) -> Claim | None:
 def write_claim(store: Store, claim: Claim) -> None:
     """Put it where it is looked for."""
     # Not forced to the disk: when this machine dies, the commit dies as well.
-    store.put(claim.path, encode_record(asdict(claim)), durable=False)
+    store.put(claim.path, encode_record({"format": FORMAT, **asdict(claim)}), durable=False)

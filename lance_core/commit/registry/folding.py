@@ -14,7 +14,7 @@
     7 remove the records                  only now, and only those that are still what was folded
 
 A generation is finished (5 to 7) by whoever makes the next one, so a fold may be killed at any point. It is never part of a
-commit. Releases before this one look at `ledger/{identity}.json` only: fold once no worker has one of those any more.
+commit.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import read_finished
-from lance_core.commit.registry.claims import is_claimed, list_claims
+from lance_core.commit.registry.claims import is_claimed
 from lance_core.commit.registry.fences import publishers
 from lance_core.commit.registry.incarnation import incarnation_of, is_other
 from lance_core.commit.registry.ledger import (
@@ -269,10 +269,9 @@ def _doubts(
     store: Store, open_ends: Mapping[str, int], unknown: Sequence[int], *, own_commit: str | None
 ) -> Iterator[tuple[str, CommitStateUnknownError]]:
     """Where the log has gaps, the fences decide: no commit comes near a publication without one."""
-    claimed = _claimed_by_former_release(store, own_commit=own_commit) if open_ends else frozenset()
     for identity, base in open_ends.items():
         gone = sorted(version for version in unknown if version > base)
-        if gone and (identity in claimed or _was_to_be_published(store, identity, own_commit=own_commit)):
+        if gone and _was_to_be_published(store, identity, own_commit=own_commit):
             yield identity, _unknown(store, identity, gone)
 
 
@@ -283,11 +282,6 @@ def _was_to_be_published(store: Store, identity: str, *, own_commit: str | None)
     fences = publishers(store, identity, finished.attempt, group=finished.group)
     others = [item for item in fences or () if item.commit != own_commit]
     return fences is None or any(item.alone or is_claimed(store, item.commit) for item in others)
-
-
-def _claimed_by_former_release(store: Store, *, own_commit: str | None) -> frozenset[str]:
-    claims = [claim for claim in list_claims(store) if claim.commit != own_commit]
-    return frozenset(identity for claim in claims if claim.is_former for identity in claim.identities)
 
 
 def _load(store: Store, version: int) -> Transaction | None:

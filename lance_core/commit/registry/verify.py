@@ -6,7 +6,6 @@
     void_records     those that do not count: of a table that was here before, or damaged
     damaged_records  records of staged work and claims that nobody can read
     set_aside        a record moves to _lance_core/aside/, where nobody looks for it
-    former_records   recent records of workers of an earlier release, which do not find folded records
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from dataclasses import dataclass
 
 from lance_core.commit import naming
 from lance_core.commit.log.manifests import version_numbers
-from lance_core.commit.records import FORMAT, decode_record, each, encode_record, read_record
+from lance_core.commit.records import FORMAT, decode_record, each, encode_record
 from lance_core.commit.registry.attempts import find_finished, finished_path, read_started
-from lance_core.commit.registry.claims import is_guard, list_claims
+from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.folding import ASIDE, folded_landings, remove_folded
 from lance_core.commit.registry.group_fences import is_damaged, list_groups
 from lance_core.commit.registry.landings import void_landings
@@ -73,28 +72,12 @@ def damaged_records(store: Store) -> list[BadRecord]:
         if identity != name and path == finished_path(identity) and find_finished(store, identity) is None:
             found.append(BadRecord(path, "it is not a valid record of a staged transaction"))
     claims = {claim.path for claim in list_claims(store)}
-    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json") and not is_guard(name)]
+    names = [name for name in store.list_names(f"{naming.COMMITS}/") if name.endswith(".json")]
     paths = [f"{naming.COMMITS}/{name}" for name in names]
     found.extend(BadRecord(path, "it is not a valid claim") for path in paths if path not in claims)
     damaged = [group for group, decided in list_groups(store).items() if is_damaged(decided)]
     found.extend(BadRecord(naming.group_path(group), "it is not a valid decision about a group") for group in damaged)
     return found
-
-
-def former_records(store: Store, *, since: float) -> list[str]:
-    """Paths of records that a worker of an earlier release has written since then (seconds since the epoch)."""
-
-    def look(store: Store, path: str) -> bool:
-        try:
-            record = read_record(store, path)
-        except CorruptFileError:
-            return False
-        return record is not None and "format" not in record
-
-    folders = (naming.LEDGER, naming.STAGED, naming.COMMITS)
-    recent = [entry.path for folder in folders for entry in store.list(f"{folder}/") if entry.modified >= since]
-    paths = [path for path in recent if path.endswith(".json") and not path.startswith((f"{FOLDED}/", f"{naming.LEDGER}/_"))]
-    return [path for path, is_former in zip(paths, each(store, paths, look), strict=True) if is_former]
 
 
 def set_aside(store: Store, paths: Sequence[str]) -> list[str]:

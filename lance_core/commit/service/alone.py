@@ -81,7 +81,7 @@ def publish_alone(store: Store, ref: StagedTransaction, *, known: Transaction | 
 def _may_be_alone(ref: StagedTransaction) -> bool:
     name = naming.transaction_name(ref.read_version, f"{ref.identity}.{ref.attempt}")
     is_plain = ref.plain and ref.transaction_path == naming.transaction_path(name)
-    return is_plain and ref.guarded and ref.later_only and bool(ref.base)
+    return is_plain and ref.later_only and bool(ref.base)
 
 
 class _Alone:

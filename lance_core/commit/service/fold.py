@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from lance_core.commit import identities
 from lance_core.commit.growth import may_follow
 from lance_core.commit.identities import published
-from lance_core.commit.model import GROWS_PROPERTY, StagedTransaction
+from lance_core.commit.model import CREATES_PROPERTY, GROWS_PROPERTY, StagedTransaction
 from lance_core.commit.service.adopt import adopt_fragments
 from lance_core.commit.staging.drain import Loaded
 from lance_core.format.fragment import Fragment
@@ -80,8 +80,7 @@ def _settle_creation(item: Loaded, newest: Manifest | None) -> Loaded:
     operation = item.transaction.operation
     if newest is None or not creates(item.transaction) or not isinstance(operation, Overwrite):
         return item
-    marks = identities.creation_properties(item.transaction.properties)
-    properties = {name: text for name, text in item.transaction.properties.items() if name not in marks}
+    properties = {name: text for name, text in item.transaction.properties.items() if name != CREATES_PROPERTY}
     # Judged from here on: the schema was checked against this very version.
     settled = Transaction(newest.version, item.transaction.uuid, operation, properties=properties)
     if may_follow(item.transaction):

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 
 from lance_core.commit import naming
 from lance_core.commit.bulk import delete_landed, missing
-from lance_core.commit.log.beside import begin
 from lance_core.commit.log.transactions import read_transaction_file
 from lance_core.commit.model import StagedTransaction
 from lance_core.commit.records import each
 from lance_core.commit.references import data_paths, deletion_paths, fragment_paths, named_fragments, names_files
 from lance_core.commit.registry import attempts as registry
-from lance_core.commit.registry.claims import guard_path
 from lance_core.commit.registry.fences import chain_paths, fence_for_publishing, fence_path
 from lance_core.commit.registry.group_fences import publish_together
 from lance_core.commit.registry.landings import known_landing
@@ -73,20 +71,16 @@ def require_whole(store: Store, items: Sequence[Loaded], *, commit: str, version
     # Where another commit had decided by a group, this one is named by a fence of its own now, but was not the first.
     fences.update({key: theirs for key, theirs in others.items() if not fences[key].withdraws})
     fences.update(together)
-    # What most of them will be asked next is asked beside it: the answers are as good, for the fence stands.
-    exposed = [(item.ref.identity, item.ref.attempt) for item in items if not item.ref.guarded]
-    marks = begin(store, lambda: registry.marked_attempts(store, exposed) if exposed else set())
     mine = [item for item in items if fences[item.ref.identity, item.ref.attempt].commit == commit]
     lost = _without_files(store, mine)
-    marked = marks()
 
     def check(store: Store, item: Loaded) -> LanceError | None:
         key = (item.ref.identity, item.ref.attempt)
-        if fences[key].commit == commit and key not in marked and names_files(item.transaction, writers=item.ref.writers):
+        if fences[key].commit == commit and names_files(item.transaction, writers=item.ref.writers):
             # Nobody had decided before, so if it was withdrawn, that is over, and its files, which come next, went first.
             return None
         try:
-            require_counts(store, item.ref, is_withdrawn=fences[key].withdraws or key in marked)
+            require_counts(store, item.ref, is_withdrawn=fences[key].withdraws)
         except LanceError as error:
             return error
         return None
@@ -192,9 +186,9 @@ def drain_published(
 
 def _records(ref: StagedTransaction, shared: Collection[Key]) -> list[str]:
     key = (ref.identity, ref.attempt)
-    started, guard = registry.record_path(*key, registry.STARTED), [guard_path(*key)] if ref.guarded else []
+    started = registry.record_path(*key, registry.STARTED)
     fences = chain_paths(*key) if key in shared else [fence_path(*key)]
-    return [registry.finished_path(ref.identity), *guard, started, *fences]
+    return [registry.finished_path(ref.identity), started, *fences]
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:

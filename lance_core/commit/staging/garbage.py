@@ -34,8 +34,6 @@ from lance_core.commit.registry.claims import (
     COMMIT_LEASE_SECONDS,
     Claim,
     drop_claim,
-    guard_path,
-    guarded_attempts,
     list_claims,
 )
 from lance_core.commit.registry.fences import forget_withdrawal, list_fences, list_further, list_remembered, remove_fence
@@ -80,7 +78,7 @@ def collect_garbage(
         abandoned := remove_attempts(store, [*found.forgotten], by="abandoned", doubt="fence", dry_run=dry_run),
     ]
     _name_abandoned(store, found, abandoned, at, dry_run=dry_run)
-    claims = _settled_claims(store, found, at)
+    claims = _settled_claims(store, found)
     left = _left_by(store, claims)
     paths = [entry.path for entry in unfinished]
     if not dry_run:
@@ -216,7 +214,7 @@ def _abandoned(store: Store, now: float) -> list[StoreEntry]:
     return found
 
 
-def _settled_claims(store: Store, found: _Found, now: float) -> list[Claim]:
+def _settled_claims(store: Store, found: _Found) -> list[Claim]:
     """Claims of which no put can land any more: each identity has landed, or its attempt was withdrawn."""
     claims = list_claims(store)
     identities = dict.fromkeys(identity for claim in claims for identity in claim.identities)
@@ -224,11 +222,7 @@ def _settled_claims(store: Store, found: _Found, now: float) -> list[Claim]:
     settled = []
     for claim in claims:
         open_ends = [item for item in claim.identities if item not in landed]
-        if not claim.is_former:
-            is_settled = all(_is_withdrawn(found, (item, str(claim.attempts.get(item, "")))) for item in open_ends)
-        else:
-            is_settled = not open_ends or (not claim.is_alive(now) and not _is_unknown(store, open_ends))
-        if is_settled:
+        if all(_is_withdrawn(found, (item, str(claim.attempts.get(item, "")))) for item in open_ends):
             settled.append(claim)
     return settled
 
@@ -241,15 +235,6 @@ def _on_record(store: Store, identities: Sequence[str]) -> frozenset[str]:
 def _is_withdrawn(found: _Found, key: Key) -> bool:
     fence = found.fences.get(key)
     return key in found.remembered or (fence is not None and fence.withdraws)
-
-
-def _is_unknown(store: Store, identities: Sequence[str]) -> bool:
-    """Whether it is unknown for one of these if it landed: then the claim of a former release is the only witness."""
-    staged = {item: registry.find_finished(store, item) for item in identities}
-    unknown: dict[str, CommitStateUnknownError] = {}
-    since = {item: ref.read_version for item, ref in staged.items() if ref is not None}
-    find_landed_many(store, since, unknown=unknown)
-    return bool(unknown)
 
 
 def _left_by(store: Store, claims: Sequence[Claim]) -> list[str]:
@@ -302,8 +287,6 @@ def _tidy(store: Store, found: _Found, now: float) -> None:
     old = [key for key, since in found.remembered.items() if since + _ZOMBIE_SECONDS < now and key[0] not in claimed]
     each(store, old, lambda place, key: forget_withdrawal(place, *key))
     delete_all(store, _settled_groups(store))
-    guards = [key for key in guarded_attempts(store, before=now - COMMIT_LEASE_SECONDS) if key not in known]
-    delete_all(store, [guard_path(*key) for key in guards])
     attempts = {attempt for _, attempt in known.started}
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

@@ -1,4 +1,4 @@
-"""The mark of an attempt that is being given up, for whoever does not look for its fence; and both taken back."""
+"""The mark of an attempt that is about to be given up unless it has finished; it and the fence taken back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def finished_meanwhile(store: Store, keys: Sequence[tuple[str, str]]) -> list[tu
 
 
 def put_mark(store: Store, identity: str, attempt: str) -> None:
-    """Releases before this one look for the mark, not for the fence. UnsupportedRecordError when a newer one has put it."""
+    """Say that an attempt which has not finished is about to be given up. UnsupportedRecordError when a newer release has
+    put it."""
     mark = {"format": FORMAT, "attempt": attempt, "since": time.time()}
     # Not forced to the disk, as a fence: when this machine dies, whoever it protects from dies as well.
     add_record(store, registry.record_path(identity, attempt, registry.WITHDRAWN), mark, durable=False)

@@ -16,15 +16,6 @@ def nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnknow
     )
 
 
-def claimed(store: Store, identity: str, commit: str) -> CommitStateUnknownError:
-    """Of a commit that knows no fence."""
-    return CommitStateUnknownError(
-        f"{store.uri}: commit {commit} of an earlier release is publishing {identity}",
-        uri=store.uri,
-        cure="Wait for its end, or commit again, which settles it at once. A killed commit expires after an hour.",
-    )
-
-
 def has_landed(store: Store, identity: str, version: int) -> IncompatibleConflictError:
     """Of work that is in a version."""
     return IncompatibleConflictError(

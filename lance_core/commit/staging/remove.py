@@ -17,7 +17,6 @@ clock has a say. Killed anywhere, the same call again goes on.
 from __future__ import annotations
 
 import logging
-import time
 import uuid as uuids
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,8 +43,8 @@ from lance_core.commit.registry.group_fences import keep_apart
 from lance_core.commit.registry.landings import find_landed_many
 from lance_core.commit.registry.ledger import landing_of
 from lance_core.commit.staging.in_use import Owners, complete_transaction, files_in_use
-from lance_core.commit.staging.marks import finished_meanwhile, put_mark, remove_mark, take_back
-from lance_core.commit.staging.refusals import claimed, has_landed, nobody_knows
+from lance_core.commit.staging.marks import finished_meanwhile, remove_mark, take_back
+from lance_core.commit.staging.refusals import has_landed, nobody_knows
 from lance_core.errors import CommitStateUnknownError, LanceError, UnsupportedRecordError
 from lance_core.io.store import Store
 from lance_core.table.operations import ReserveFragments
@@ -98,8 +97,7 @@ def remove_attempt(
 ) -> Removal:
     """`remove_attempts` of one, whose refusal is raised.
 
-    IncompatibleConflictError: it has landed. CommitStateUnknownError: it is unknown, or a commit of a release before this
-    one is at it.
+    IncompatibleConflictError: it has landed. CommitStateUnknownError: it is unknown.
     """
     removal = remove_attempts(
         store,
@@ -242,8 +240,7 @@ class _Removing:
                 fence = read_fence(store, *key) or fence
             else:
                 fence, is_new = fence_for_withdrawal(store, identity, attempt, by=self._by, decided=decided)
-                if fence.withdraws and not self.is_marked:
-                    put_mark(store, *key)
+                registry.read_mark(store, *key)  # what a newer release marked is its own to remove
             staged = registry.find_finished(store, identity)
         except UnsupportedRecordError as error:
             return _Known(fence, is_new, None, 0, False, unsupported=error)
@@ -352,10 +349,6 @@ class _Removing:
             if known.is_new:
                 take_back(self._store, identity, attempt)
             return has_landed(self._store, identity, known.landed)
-        now = time.time()
-        for claim in self._claims:
-            if claim.is_former and identity in claim.identities and claim.commit != self._own_commit and claim.is_alive(now):
-                return claimed(self._store, identity, claim.commit)
         return None
 
     def _paths(self, doomed: Mapping[Key, _Known]) -> list[str]:

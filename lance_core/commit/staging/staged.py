@@ -26,7 +26,7 @@ from typing import Any
 from lance_core.commit import naming
 from lance_core.commit.bulk import missing
 from lance_core.commit.growth import growth_of, new_rows
-from lance_core.commit.identities import creates, creation_properties, identity_properties
+from lance_core.commit.identities import creates, identity_properties
 from lance_core.commit.log.beside import begin
 from lance_core.commit.log.manifests import find_latest_version
 from lance_core.commit.log.transactions import read_transaction_file, write_transaction
@@ -43,12 +43,10 @@ from lance_core.commit.registry.attempts import (
     list_staged,
     read_finished,
     read_started,
-    spec_digest,
     staged_transaction_path,
     work_in_record,
     write_started,
 )
-from lance_core.commit.registry.claims import write_guard
 from lance_core.commit.registry.group_fences import group_of
 from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.commit.registry.ledger import has_no_record, landing_of
@@ -122,19 +120,15 @@ def begin_attempt(
         spec=dict(spec),
         started=time.time(),
         lease_seconds=float(lease_seconds),
-        spec_digest=spec_digest(spec),
         digest=work_digest(spec),
         asked=who.to_dict(),
         incarnation=incarnation_of(store) if read_version else "",
         base=base if read_version else "",
         later_only=unknown(),
         group=group_of(read_version, who),
-        guarded=True,
         adopts=tuple(adopts),
     )
-    guarded = begin(store, lambda: write_guard(store, identity, attempt.attempt))
     write_started(store, attempt, renewed=attempt.started)
-    guarded()
     return attempt
 
 
@@ -176,14 +170,12 @@ def finish_attempt(
         num_fragments=_num_new_fragments(transaction) if fragments is None else fragments,
         transaction_path=path,
         creates=bool(creates(transaction.properties)),
-        spec_digest=attempt.spec_digest,
         num_deleted_rows=rows_deleted,
         digest=attempt.digest,
         incarnation=attempt.incarnation,
         base=attempt.base,
         later_only=attempt.later_only,
         group=attempt.group,
-        guarded=attempt.guarded,
         plain=_is_plain(transaction),
         planned_at=attempt.started,
         adopts=attempt.adopts,
@@ -214,7 +206,7 @@ def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None =
     staged = find_finished(store, identity)
     if staged is None or is_withdrawn(store, identity, staged.attempt):
         return None
-    if spec is not None and not is_same_work(staged.digest or staged.spec_digest, work_digest(spec)):
+    if spec is not None and not is_same_work(staged.digest, work_digest(spec)):
         return None
     transaction = read_transaction_file(store, staged.transaction_path)
     if transaction is None or transaction.uuid != identity or missing_files(store, transaction, writers=staged.writers):
@@ -243,10 +235,8 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
             cure="Use the read version of the attempt, which is fixed when the work is planned.",
         )
     note = _note(attempt, operation_name(transaction), rows)
-    properties = {**transaction.properties, **creation_properties(transaction.properties)}
-    return replace(
-        transaction, uuid=attempt.identity, properties={**properties, **identity_properties(attempt.identity, note)}
-    )
+    properties = {**transaction.properties, **identity_properties(attempt.identity, note)}
+    return replace(transaction, uuid=attempt.identity, properties=properties)
 
 
 def _is_plain(transaction: Transaction) -> bool:
@@ -282,7 +272,7 @@ def _remove_own(store: Store, attempt: Attempt) -> None:
 
 def _yield_to(store: Store, attempt: Attempt, winner: StagedTransaction) -> StagedTransaction:
     _remove_own(store, attempt)
-    if not is_same_work(winner.digest or winner.spec_digest, attempt.digest):
+    if not is_same_work(winner.digest, attempt.digest):
         raise RetryableConflictError(
             f"{attempt.identity} is already staged by attempt {winner.attempt}, for another spec",
             uri=store.uri,
@@ -307,7 +297,7 @@ def _make_room(store: Store, identity: str, *, spec: Mapping[str, Any], asked: A
     before = Asked.from_dict({} if started is None else started.asked)
     if before.task_id and asked.task_id and before.task != asked.task:
         raise IncompatibleConflictError(
-            f"{store.uri}: {identity} is staged by {before} (digest {staged.digest or staged.spec_digest}); "
+            f"{store.uri}: {identity} is staged by {before} (digest {staged.digest}); "
             f"{asked} has different work (digest {work_digest(spec)}) with the same identity",
             uri=store.uri,
             cure="Two tasks with the same idempotency key must have the same work; give one of them another key.",

@@ -261,8 +261,7 @@ def _held(
 
 def _at_work(place: Store, now: float, staged: Sequence[StagedEntry]) -> list[str]:
     """Attempts and commits that may still be writing, or have staged what is wanted."""
-    commits = [claim.commit for claim in list_claims(place) if not claim.is_former or claim.is_alive(now)]
-    return [*(entry.attempt for entry in staged), *commits]
+    return [*(entry.attempt for entry in staged), *(claim.commit for claim in list_claims(place))]
 
 
 def _oldest_base(store: Store, staged: Sequence[StagedEntry]) -> float:

@@ -102,7 +102,7 @@ class CommitJob:
                     may_re_execute=lambda ref: can_reexecute(spec, ref.identity, records[ref.identity]),
                     withdraw=lambda ref, own: withdraw_attempt(store, ref, records[ref.identity], own_commit=own),
                     max_retries=retries,
-                    concerns=make_concerns(store, records, options),
+                    concerns=make_concerns(store, options),
                     partial=spec.partial,
                     known={item.ref: item.transaction for item in current if item.transaction is not None},
                     alone=ref is None,  # else that was tried, before anything was read

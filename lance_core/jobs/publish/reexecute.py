@@ -38,8 +38,7 @@ from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 
 log = logging.getLogger(__name__)
 
-_NAMES = ("reexecute.json", "repeat.json")
-"""What is written, and what releases before this one wrote."""
+_NAME = "reexecute.json"
 _DIGEST_DIGITS = 64
 
 
@@ -124,8 +123,7 @@ def reexecute(
         staged = job_of(spec).run(spec, runner)
     if not isinstance(staged, StagedTransaction):
         raise LanceError(f"the {spec.kind} job staged no transaction")
-    for name in _NAMES:
-        store.delete(f"{staged_folder(identity)}/{name}")
+    store.delete(_path(identity))
     return staged
 
 
@@ -142,7 +140,7 @@ def withdraw_attempt(
     adopts its files is on record."""
     _read(store, ref.identity)  # what a newer release has noted is not written over
     note = Reexecution(ref.identity, dict(record), work_digest(record))
-    write_record(store, f"{staged_folder(ref.identity)}/{_NAMES[0]}", {"format": FORMAT, **asdict(note)})
+    write_record(store, _path(ref.identity), {"format": FORMAT, **asdict(note)})
     if kind_of(record).refresh is None:
         give_up_for_another(store, ref, own_commit=own_commit)
 
@@ -156,21 +154,23 @@ def find_interrupted(store: Store, identity: str) -> Mapping[str, Any] | None:
 
 
 def _read(store: Store, identity: str) -> Reexecution | None:
-    for name in _NAMES:
-        path = f"{staged_folder(identity)}/{name}"
-        try:
-            record = read_record(store, path)
-            if record is not None:
-                return parse_record(Reexecution, record, where=path)
-        except CorruptFileError as error:
-            log.warning("%s: set aside: %s", store.uri, error)
-    return None
+    path = _path(identity)
+    try:
+        record = read_record(store, path)
+        return None if record is None else parse_record(Reexecution, record, where=path)
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+
+
+def _path(identity: str) -> str:
+    return f"{staged_folder(identity)}/{_NAME}"
 
 
 def list_interrupted(store: Store) -> list[str]:
     """Identities whose work a killed commit was about to stage again."""
     paths = [entry.path for entry in store.list(f"{STAGED}/")]
-    names = dict.fromkeys(path.split("/")[-2] for path in paths if path.endswith(tuple(f"/{name}" for name in _NAMES)))
+    names = dict.fromkeys(path.split("/")[-2] for path in paths if path.endswith(f"/{_NAME}"))
     return [name for name in names if find_interrupted(store, name) is not None]
 
 

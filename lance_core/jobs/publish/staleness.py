@@ -13,7 +13,7 @@ Only what a version brought is read; what a compaction wrote again is not new.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,12 +38,12 @@ from lance_core.table.operations.base import Operation
 from lance_core.table.transaction import Transaction
 
 
-def make_concerns(store: Store, records: Mapping[str, Mapping[str, Any]], options: Mapping[str, str]) -> Concerns:
-    """What the commit service asks about versions of others. `records`: specs by identity, for work of releases before."""
+def make_concerns(store: Store, options: Mapping[str, str]) -> Concerns:
+    """What the commit service asks about versions of others."""
     mine: dict[str, pa.Table] = {}
 
     def concerns(item: Loaded, theirs: Transaction, opened: OpenVersion) -> bool:
-        assumed = _assumed(item, records.get(item.ref.identity, {}))
+        assumed = _assumed(item)
         if not assumed:
             return False
         added = _brought(theirs)
@@ -65,20 +65,9 @@ def make_concerns(store: Store, records: Mapping[str, Mapping[str, Any]], option
     return concerns
 
 
-def _assumed(item: Loaded, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    text = item.transaction.properties.get(ASSUMES_PROPERTY)
-    if text is not None:
-        found = json.loads(text)
-        return found if isinstance(found, Mapping) else {}
-    look = _FORMER.get(str(record.get("kind")))
-    return {} if look is None else look(record)
-
-
-_FORMER: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
-    "replace_where": lambda record: {"predicate": record["predicate"]},
-    "merge": lambda record: {"keys": record["on"], "all_rows": record.get("when_not_matched_by_source") == "delete"},
-}
-"""Releases before this one said in the attempt's record only what the work assumed."""
+def _assumed(item: Loaded) -> Mapping[str, Any]:
+    found = json.loads(item.transaction.properties.get(ASSUMES_PROPERTY, "{}"))
+    return found if isinstance(found, Mapping) else {}
 
 
 def _brought(theirs: Transaction) -> Sequence[Fragment]:

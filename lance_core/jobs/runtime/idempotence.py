@@ -18,10 +18,10 @@ from lance_core.commit.registry.ledger import landing_of, record_landed
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
 
-IDENTITY, FORMER_IDENTITY = "lance_core.identity", "airflow_lance.identity"
-"""Keys in the metadata of tags and branches; the second is what releases before this one wrote, and look for."""
+IDENTITY = "lance_core.identity"
+"""The key in the metadata of tags and branches."""
 
-_NOT_THE_WORK = ("uri", "storage_options", "former_identities", "asked", "on_clear")
+_NOT_THE_WORK = ("uri", "storage_options", "asked", "on_clear")
 
 
 def work_identity(spec: JobSpec) -> str:
@@ -34,12 +34,12 @@ def work_identity(spec: JobSpec) -> str:
 
 def signature(identity: str) -> dict[str, str]:
     """What a reference file says of its writer; nothing for a caller without an identity."""
-    return {IDENTITY: identity, FORMER_IDENTITY: identity} if identity else {}
+    return {IDENTITY: identity} if identity else {}
 
 
 def is_signed(metadata: Mapping[str, Any], identity: str) -> bool:
     """Whether a reference was written by this identity."""
-    return bool(identity) and identity in (metadata.get(IDENTITY), metadata.get(FORMER_IDENTITY))
+    return bool(identity) and metadata.get(IDENTITY) == identity
 
 
 def was_done(store: Store, identity: str) -> bool:

@@ -32,9 +32,7 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=JobSpec)
 
-NOT_THE_WORK = frozenset(
-    {"uri", "identity", "former_identities", "storage_options", "table_reads", "progress_seconds", "asked", "on_clear"}
-)
+NOT_THE_WORK = frozenset({"uri", "identity", "storage_options", "table_reads", "progress_seconds", "asked", "on_clear"})
 """Spec fields that may differ from one try to the next without making it other work."""
 
 
@@ -75,15 +73,13 @@ def after_clear(store: Store, spec: S) -> S:
     identity = spec.effective_identity
     if identity == spec.identity:
         return spec
-    for former in (spec.identity, *spec.former_identities):
-        if known_landing(store, former) is not None:
-            continue
-        finished = find_finished(store, former)
-        attempts = dict.fromkeys([*started_attempts(store, former), *([] if finished is None else [finished.attempt])])
-        for attempt in attempts:
-            log.info("withdrawing attempt %s of %s because its task was cleared", attempt, former)
-            abort_attempt(store, former, attempt, by="a cleared task")
-    return replace(spec, identity=identity, former_identities=(), on_clear="fail")
+    if known_landing(store, spec.identity) is None:
+        finished = find_finished(store, spec.identity)
+        attempts = [*started_attempts(store, spec.identity), *([] if finished is None else [finished.attempt])]
+        for attempt in dict.fromkeys(attempts):
+            log.info("withdrawing attempt %s of %s because its task was cleared", attempt, spec.identity)
+            abort_attempt(store, spec.identity, attempt, by="a cleared task")
+    return replace(spec, identity=identity, on_clear="fail")
 
 
 def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
@@ -98,9 +94,8 @@ def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -
 
 
 def find_landing(store: Store, spec: JobSpec) -> Landing | None:
-    """What the ledger knows of the work's identity, or of a former spelling of it."""
-    found = (known_landing(store, identity) for identity in (spec.identity, *spec.former_identities))
-    return next((landing for landing in found if landing is not None), None)
+    """What the ledger knows of the work's identity."""
+    return known_landing(store, spec.identity)
 
 
 def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: str) -> None:

@@ -98,13 +98,10 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
         require_same_work(store, spec, landing, digest=work_digest(work))
         reference = landed_reference(store.uri, landing.identity, landing.version, operation=spec.kind)
         return Done(finished or reference, landing.version, landing)
-    for identity in (spec.identity, *spec.former_identities):
-        staged = find_staged(store, identity, spec=work)
-        if staged is None or _give_up_unjudgeable(store, staged):
-            continue
-        if not withdrawn_by_clear(store, spec, staged):
-            return Done(staged)
-    return None
+    staged = find_staged(store, spec.identity, spec=work)
+    if staged is None or _give_up_unjudgeable(store, staged) or withdrawn_by_clear(store, spec, staged):
+        return None
+    return Done(staged)
 
 
 def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:

@@ -41,15 +41,6 @@ def make_identity(
     return _uuid(_parts(canonical_uri(uri), dag_id, run_id, task_id, map_index, key, idempotency_key))
 
 
-def former_identities(
-    uri: str, *, dag_id: str, run_id: str, task_id: str, map_index: int = -1, key: str = "", idempotency_key: str = ""
-) -> tuple[str, ...]:
-    """The identity that releases before this one made of the uri's spelling, where it is another one: looked up for good."""
-    if idempotency_key or _former_uri(uri) == canonical_uri(uri):
-        return ()
-    return (_uuid(_parts(_former_uri(uri), dag_id, run_id, task_id, map_index, key, "")),)
-
-
 DEFAULT_ON_CLEAR: Mapping[str, str] = {"overwrite": "again", "replace_where": "again", "merge": "again"}
 """What a person's clear means for work that landed: doing these again gives the same rows. For every other kind: "fail"."""
 
@@ -102,9 +93,3 @@ def canonical_uri(uri: str) -> str:
 def _plain_path(path: str) -> str:
     bare = posixpath.normpath(re.sub(r"/+", "/", path)) if ".." not in path.split("/") else path.rstrip("/")
     return bare or "/"
-
-
-def _former_uri(uri: str) -> str:
-    """As releases before this one had it: without `file://` and trailing slashes."""
-    bare = uri[len("file://") :] if uri.startswith("file://") else uri
-    return bare.rstrip("/") or "/"

@@ -96,7 +96,6 @@ class JobSpec:
     """The fields of every job: the table, its store, and the identity.
 
     `identity` is a uuid (see `jobs.identity`); empty means a random one per run, so a retry is then new work.
-    `former_identities`: others that mean the same work, made of another spelling of the uri by an earlier release.
     `storage_options` values may be references (`jobs.secret`); their repr hides literals.
 
     `asked` says who asks: dag_id, run_id, task_id, map_index, try_number, host, log_url, and `clear`, a text that changes
@@ -110,7 +109,6 @@ class JobSpec:
     uri: str
     storage_options: Mapping[str, Secret] = field(default_factory=dict)
     identity: str = ""
-    former_identities: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     on_clear: Literal["again", "fail", "skip"] | None = None
 

@@ -303,7 +303,7 @@ def _find_unfinished(store: Store, spec: AddColumnsSpec) -> Attempt | None:
         attempt = read_started(store, entry.identity, entry.attempt)
         if attempt is None or entry.staged is not None or is_withdrawn(store, entry.identity, entry.attempt):
             continue
-        is_same = is_same_work(attempt.digest or attempt.spec_digest, digest)
+        is_same = is_same_work(attempt.digest, digest)
         if is_same and attempt.read_version in version_numbers(store):
             log.info("add_columns %s: going on with what attempt %s has finished", spec.uri, attempt.attempt)
             return attempt

@@ -21,7 +21,7 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.record_types import APART, PUBLISH, Asked, Fence
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.claims import is_guard, list_claims
+from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.fences import fence_for_publishing, fence_for_withdrawal, fence_path, publishers, read_fence
 from lance_core.commit.registry.group_fences import (
     Key,
@@ -393,7 +393,6 @@ def test_a_fold_lands_by_one_record_and_leaves_none(store: Store) -> None:
     deleted = [path for name, path in calls if name == "delete"]
     assert deleted.index(group_path(1)) == len(deleted) - 2
     assert deleted[-1].startswith(naming.COMMITS)
-    assert not is_guard(deleted[-1].rpartition("/")[2])
 
 
 def test_a_table_that_is_created_by_many_is_decided_by_one_record(store: Store) -> None:

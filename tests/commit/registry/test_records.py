@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,7 @@ from lance_core.commit.registry.ledger import landing_of, landings_of, record_la
 from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.commit.staging.abort import abort_attempt
 from lance_core.commit.staging.staged import begin_attempt
-from lance_core.errors import IncompatibleConflictError, InputError
+from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
@@ -72,22 +70,8 @@ def test_identities_that_look_like_attempts_keep_apart() -> None:
     assert commit_staged(store, [one]).rows_added == 1
 
 
-def test_one_of_many_that_was_withdrawn_is_told() -> None:
-    """The mark of a release before this one, on attempts that have no guard."""
-    store = MemoryStore("withdrawn-of-many")
-    create(store)
-    refs = [replace(stage(store, (7,)), guarded=False) for _ in range(9)]
-    mark = naming.staged_path(refs[4].identity, "withdrawn", attempt=refs[4].attempt)
-    store.put(mark, json.dumps({"attempt": refs[4].attempt, "since": 0}).encode())
-    with pytest.raises(IncompatibleConflictError, match="withdrawn"):
-        commit_staged(store, refs)
-    assert commit_staged(store, [ref for ref in refs if ref is not refs[4]]).rows_added == 8
-
-
 def test_a_commit_of_many_asks_little_for_each(tmp_path: Path) -> None:
-    """Of each: its transaction, its file, its fence, a ledger record, four removals, a look-up that finds
-    nothing.
-    """
+    """Of each: its transaction, its file, its fence, a ledger record, three removals."""
     inner = LocalStore(tmp_path / "t")
     create(inner)
     counted: list[int] = []
@@ -97,7 +81,7 @@ def test_a_commit_of_many_asks_little_for_each(tmp_path: Path) -> None:
         commit_staged(store, refs)
         counted.append(store.counts.calls)
         append(inner, (8,))
-    assert counted[1] - counted[0] == 20 * 8
+    assert counted[1] - counted[0] == 20 * 7
 
 
 def test_slow_removals_are_shared_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from lance_core.commit.log.transactions import load_transaction, read_transactio
 from lance_core.commit.model import ALREADY_LANDED, LANDED, StagedTransaction
 from lance_core.commit.references import referenced_files
 from lance_core.commit.registry.at_work import commits_at_work
-from lance_core.commit.registry.claims import is_guard, list_claims
+from lance_core.commit.registry.claims import list_claims
 from lance_core.commit.registry.fences import fence_path, list_fences, publishers, read_fence
 from lance_core.commit.registry.landings import find_landed
 from lance_core.commit.registry.ledger import recorded_version
@@ -121,8 +121,7 @@ def key_of(ref: StagedTransaction) -> Key:
 
 
 def is_claim(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder == naming.COMMITS and not is_guard(name)
+    return path.rpartition("/")[0] == naming.COMMITS
 
 
 def claim_puts(calls: Sequence[tuple[str, str]]) -> list[str]:
@@ -467,7 +466,7 @@ def test_a_killed_commit_is_named_and_the_next_one_lands_at_once(uri: str) -> No
     assert (fence.alone, fence.withdraws) == (True, False)
     (found,) = commits_at_work(store)
     assert (found.commit, found.attempts, found.identities) == (fence.commit, {ref.identity: ref.attempt}, (ref.identity,))
-    assert (found.since, found.is_former, list_claims(store)) == (fence.since, False, [])
+    assert (found.since, list_claims(store)) == (fence.since, [])
     listed = CliRunner().invoke(cli, ["staged", "list", uri])
     assert listed.exit_code == 0, listed.output
     assert f"claimed by commit {fence.commit}" in listed.output
@@ -740,10 +739,6 @@ def test_a_put_in_doubt_whose_store_answers_again_is_still_in_doubt_when_the_com
 # References of other shapes
 
 
-def _of_a_release_before(store: Store) -> StagedTransaction:
-    return replace(stage(store, (7,)), guarded=False)
-
-
 def _at_another_path(store: Store) -> StagedTransaction:
     ref = stage(store, (7,))
     other = naming.transaction_path(f"1-{ref.identity}.txn")
@@ -764,20 +759,11 @@ def _without_an_own_transaction(store: Store) -> StagedTransaction:
     return replace(stage(store, (7,)), plain=False)
 
 
-def _with_the_fields_of_a_release_before(store: Store) -> StagedTransaction:
-    plain = stage(store, (7,)).to_dict()
-    for name in ("base", "later_only", "group", "guarded", "plain", "planned_at"):
-        del plain[name]
-    return StagedTransaction.from_dict(plain)
-
-
 SHAPES = (
-    _of_a_release_before,
     _at_another_path,
     _that_may_have_landed_before,
     _that_does_not_name_its_version,
     _without_an_own_transaction,
-    _with_the_fields_of_a_release_before,
 )
 
 

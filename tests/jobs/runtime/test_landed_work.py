@@ -1,4 +1,4 @@
-"""Cleared tasks, other work under one identity, and identities of an earlier release's spelling of the uri."""
+"""Cleared tasks, other work under one identity, and spellings of the uri."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lance_core.errors import IncompatibleConflictError
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
-from lance_core.jobs.specs.identity import former_identities, make_identity
+from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.spec import AppendSpec
 from tests.protocol.protocol_support import commit, ids, rows, source
 
@@ -79,15 +79,8 @@ def test_two_tasks_with_one_key_and_other_work_are_refused(uri: str) -> None:
     assert ids(uri, since=10) == [12]
 
 
-def test_work_that_landed_under_an_older_spelling_of_the_uri_is_done(uri: str) -> None:
+def test_spellings_of_one_uri_have_one_identity() -> None:
     asks = {"dag_id": "d", "run_id": "r", "task_id": "t"}
-    (former,) = former_identities(f"{uri[:4]}/{uri[4:]}".replace("/tmp/", "/tmp//"), **asks)
-    commit(uri, [_append(uri, [10], former)])
-    again = _append(uri, [10], make_identity(uri, **asks), former_identities=(former,))
-    assert again.identity == former
-    commit(uri, [again])
-    assert ids(uri, since=10) == [10]
-    assert former_identities("s3://lake/t", **asks) == ()
     assert make_identity("s3a://lake//t", **asks) == make_identity("s3://lake/t", **asks)
     key = {"map_index": 1, "idempotency_key": "orders/2013-01-01"}
     assert make_identity("/t", **asks, **key) == make_identity("/t", dag_id="x", run_id="y", task_id="z", **key)
