@@ -15,6 +15,10 @@ from lance_core.rowids.bitmap import decode_bitmap, encode_bitmap
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
 
+MAX_COVERED = 1 << 22
+"""Fragments in the coverage of indices, 270 MB as a set; more only in tables that have very many."""
+MAX_COVERED_SHARE = 16
+
 
 def decode_uuid(message: table_pb2.UUID, *, what: str) -> str:
     """The canonical text of a UUID message."""
@@ -38,11 +42,36 @@ def encode_index_files(files: Iterable[IndexFile]) -> list[table_pb2.IndexFile]:
     return [table_pb2.IndexFile(path=file.path, size_bytes=file.size_bytes) for file in files]
 
 
-def decode_index_message(message: table_pb2.IndexMetadata) -> IndexMetadata:
+class Coverages:
+    """The fragments that the indices of one message cover, each set once however many indices have it.
+
+    A bitmap of runs stands for 65,536 fragments in eight bytes, so what is claimed is counted before a set is made of it.
+    """
+
+    def __init__(self, *, num_fragments: int = 0) -> None:
+        self._room = max(MAX_COVERED, MAX_COVERED_SHARE * num_fragments)
+        self._known: dict[bytes, frozenset[int]] = {}
+
+    def of(self, data: bytes, *, what: str) -> frozenset[int]:
+        """The set of a bitmap. CorruptFileError when it is none, or all of them together are too large."""
+        known = self._known.get(data)
+        if known is None:
+            bitmap = decode_bitmap(data, what=what)
+            self._room -= len(bitmap)
+            if self._room < 0:
+                raise CorruptFileError(
+                    f"{what} claims to cover {len(bitmap)} fragments; different bitmaps of one list of indices may cover "
+                    f"{MAX_COVERED} in sum, or {MAX_COVERED_SHARE} times the fragments of the table"
+                )
+            known = self._known[data] = frozenset(bitmap)
+        return known
+
+
+def decode_index_message(message: table_pb2.IndexMetadata, coverages: Coverages) -> IndexMetadata:
     """The noun of one index segment."""
     bitmap = None
     if message.fragment_bitmap:
-        bitmap = frozenset(decode_bitmap(message.fragment_bitmap, what=f"fragment bitmap of index {message.name!r}"))
+        bitmap = coverages.of(message.fragment_bitmap, what=f"the fragment bitmap of index {message.name!r}")
     details = None
     if message.HasField("index_details"):
         details = IndexDetails(type_url=message.index_details.type_url, value=message.index_details.value)
@@ -88,10 +117,11 @@ def encode_index_message(index: IndexMetadata) -> table_pb2.IndexMetadata:
     return message
 
 
-def decode_index_section(data: bytes) -> tuple[IndexMetadata, ...]:
-    """All index segments of a version, in stored order."""
+def decode_index_section(data: bytes, *, num_fragments: int = 0) -> tuple[IndexMetadata, ...]:
+    """All index segments of a version of a table with so many fragments, in stored order."""
     section = parse_message(table_pb2.IndexSection, data, what="index section")
-    return tuple(decode_index_message(message) for message in section.indices)
+    coverages = Coverages(num_fragments=num_fragments)
+    return tuple(decode_index_message(message, coverages) for message in section.indices)
 
 
 def encode_index_section(indices: Iterable[IndexMetadata]) -> bytes:

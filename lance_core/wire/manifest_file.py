@@ -75,7 +75,8 @@ def decode_manifest_file(data: bytes) -> ManifestFile:
     if schema is not manifest.schema:
         manifest = replace(manifest, schema=schema)
     if found.index_section is not None:
-        indices = decode_index_section(section_bytes(data, found.index_section, what="index section"))
+        section = section_bytes(data, found.index_section, what="index section")
+        indices = decode_index_section(section, num_fragments=len(manifest.fragments))
         manifest = replace(manifest, indices=read_through(indices))
     if found.transaction_section is not None:
         transaction = section_bytes(data, found.transaction_section, what="inline transaction")

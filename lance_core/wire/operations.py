@@ -19,7 +19,7 @@ from lance_core.table.operations import (
     UpdateConfig,
     UpdateMemWalState,
 )
-from lance_core.wire.indices import decode_index_message, decode_uuid, encode_index_message, encode_uuid
+from lance_core.wire.indices import Coverages, decode_index_message, decode_uuid, encode_index_message, encode_uuid
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.pb.transaction_pb2 import Transaction as Message
 from lance_core.wire.schema import decode_schema, encode_fields
@@ -28,9 +28,10 @@ from lance_core.wire.table import decode_base_path, encode_base_path
 
 def decode_create_index(message: Any) -> CreateIndex:
     """CreateIndex."""
+    coverages = Coverages()
     return CreateIndex(
-        new_indices=tuple(decode_index_message(item) for item in message.new_indices),
-        removed_indices=tuple(decode_index_message(item) for item in message.removed_indices),
+        new_indices=tuple(decode_index_message(item, coverages) for item in message.new_indices),
+        removed_indices=tuple(decode_index_message(item, coverages) for item in message.removed_indices),
     )
 
 

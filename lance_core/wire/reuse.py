@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import ExternalFile
 from lance_core.format.index import IndexMetadata
 from lance_core.format.index_details import FragmentDigest, ReuseDetails, ReuseGroup, ReuseVersion
@@ -18,6 +19,8 @@ from lance_core.table.coverage import FRAGMENT_REUSE
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import parse_message
 
+MAX_FRAGMENT_ID = (1 << 32) - 1
+"""Of a row address, the upper half."""
 _Message = table_pb2.FragmentReuseIndexDetails
 
 
@@ -43,6 +46,12 @@ def _group_of(group: Any) -> ReuseGroup:
 
 
 def _digests_of(messages: Any) -> tuple[FragmentDigest, ...]:
+    for item in messages:
+        if item.id > MAX_FRAGMENT_ID or item.physical_rows > MAX_FRAGMENT_ID + 1:
+            raise CorruptFileError(
+                f"the fragment reuse index has a fragment {item.id} of {item.physical_rows} rows; "
+                "both have 32 bits in an address"
+            )
     return tuple(FragmentDigest(item.id, item.physical_rows, item.num_deleted_rows) for item in messages)
 
 

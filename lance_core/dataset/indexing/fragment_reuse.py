@@ -126,10 +126,12 @@ _MOVES = CacheSlot(_read_moves)
 
 
 def _move(group: ReuseGroup, version: int) -> _Move:
-    kept = decode_address_treemap(group.changed_row_addresses, what="a group of the reuse index").to_array()
+    moved = decode_address_treemap(group.changed_row_addresses, what="a group of the reuse index")
     sizes = [item.physical_rows for item in group.new_fragments]
-    if sum(sizes) != len(kept):
-        raise CorruptFileError(f"the fragment reuse index moves {len(kept)} rows into fragments of {sum(sizes)} rows")
+    num_moved = sum(0 if rows is None else len(rows) for rows in moved.fragments.values())
+    if sum(sizes) != num_moved:  # before memory is taken for a claim
+        raise CorruptFileError(f"the fragment reuse index moves {num_moved} rows into fragments of {sum(sizes)} rows")
+    kept = moved.to_array()
     parts = [np.arange(item.physical_rows, dtype=np.uint64) | np.uint64(item.id << 32) for item in group.new_fragments]
     new = np.concatenate(parts) if parts else np.empty(0, np.uint64)
     old_sizes = {item.id: item.physical_rows for item in group.old_fragments}

@@ -34,7 +34,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.stage import discard_fragments, stage_fragments
-from lance_core.errors import InputError
+from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.blob.external import KEEP
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion, parse_storage_version
@@ -181,6 +181,13 @@ def _batch_rows(snapshot: Snapshot, group: Sequence[Fragment]) -> int:
 def _with_identity(snapshot: Snapshot, group: Sequence[Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
     """Row ids and versions of the rows, carried over."""
     ids: Any = _gather(snapshot, group, "row_ids")
+    if ids is None:
+        raise CorruptFileError(
+            f"{snapshot.uri}: the table has stable row ids, but not each of the fragments "
+            f"{[fragment.id for fragment in group]} has them",
+            uri=snapshot.uri,
+            version=snapshot.version,
+        )
     created: Any = _gather(snapshot, group, "created_at")
     updated: Any = _gather(snapshot, group, "last_updated_at")
     result, start = [], 0
