@@ -35,6 +35,8 @@ def list_path(path: str) -> Listed:
         else:
             found = data_files(path)
             listed = Listed(path, path if expanded(path) == [path] else found, None, local_files(found))
+    except SourceMissingError:
+        raise  # late data, which `on_missing` is for
     except FileNotFoundError:
         raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
