@@ -21,6 +21,7 @@
     │   ├── AlreadyExistsError         put_if_absent found the object there
     │   ├── StoreRefusedError          full, read-only, or no permission: a retry cannot help
     │   └── PreconditionError          the store cannot give the requested guarantee
+    ├── MemoryShortageError            retryable, also MemoryError: this process may not have so much memory
     └── InputError                     also ValueError and OSError: what the caller passed is wrong
         ├── SourceMissingError         retryable: a file or folder of a source does not exist, or holds nothing yet
         ├── SchemaMismatchError
@@ -167,6 +168,13 @@ class PreconditionError(StoreError):
     """The store cannot give the requested guarantee (for example a conditional put)."""
 
     retryable = False
+
+
+class MemoryShortageError(LanceError, MemoryError):
+    """This process could not get the memory that the call needs; the table is not damaged. The error names the limits of the
+    process and the settings that make it hold less. Another try may come to a worker with more room."""
+
+    retryable = True
 
 
 class InputError(LanceError, ValueError, OSError):

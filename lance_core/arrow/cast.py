@@ -20,6 +20,7 @@ from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import Schema
+from lance_core.shortage import ARROW_ERRORS
 
 
 def cast_batch(batch: pa.RecordBatch, schema: Schema, *, first_row: int = 0) -> pa.RecordBatch:
@@ -123,7 +124,7 @@ def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Ar
     if _is_harmless(array.type, target):
         try:
             return pc.cast(array, target, safe=True)
-        except pa.ArrowException as error:
+        except ARROW_ERRORS as error:
             raise _mismatch(array.type, target, path=path) from error
     raise _mismatch(array.type, target, path=path)
 

@@ -20,6 +20,7 @@ from lance_core.expr import decimals
 from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain, repeat
 from lance_core.expr.literals import parse_date, parse_instant, parse_time
 from lance_core.expr.local_time import PER_SECOND, to_local
+from lance_core.shortage import ARROW_ERRORS
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -76,7 +77,7 @@ def cast_as(value: Value, target: pa.DataType, *, safe: bool) -> Value:
         return _attempt(subject, target)
     try:
         return _convert(subject, target)
-    except (pa.ArrowException, FilterError):
+    except (*ARROW_ERRORS, FilterError):
         parts = [_attempt(item, target) for item in subject]
         return pa.concat_arrays([repeat(part, 1) for part in parts])
 
@@ -84,7 +85,7 @@ def cast_as(value: Value, target: pa.DataType, *, safe: bool) -> Value:
 def _attempt(value: Value, target: pa.DataType) -> Value:
     try:
         return _convert(value, target)
-    except (pa.ArrowException, FilterError):
+    except (*ARROW_ERRORS, FilterError):
         return constant(None, target)
 
 

@@ -32,6 +32,7 @@ from lance_core.expr.compare import compare, distinct, is_in, is_in_literals
 from lance_core.expr.functions import call, require_text
 from lance_core.expr.patterns import match_like
 from lance_core.expr.system import SYSTEM_COLUMNS
+from lance_core.shortage import ARROW_ERRORS
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -57,7 +58,7 @@ def evaluate_value(expr: Expr, batch: pa.RecordBatch) -> Any:
     """The values of any expression, one per row of the batch."""
     try:
         result = _value(expr, batch)
-    except (pa.ArrowException, ValueError, OverflowError, ZeroDivisionError) as error:
+    except (*ARROW_ERRORS, ValueError, OverflowError, ZeroDivisionError) as error:
         if isinstance(error, (FilterError, FormatError)):
             raise
         raise FilterError(f"cannot evaluate the expression: {str(error).splitlines()[0]}") from error

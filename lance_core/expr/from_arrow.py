@@ -18,6 +18,7 @@ from lance_core.errors import FilterError
 from lance_core.expr.ast import ArrowExpression
 from lance_core.expr.evaluate import type_of
 from lance_core.expr.system import SYSTEM_COLUMNS
+from lance_core.shortage import ARROW_ERRORS
 
 
 def from_pyarrow(expression: Any, schema: pa.Schema) -> ArrowExpression:
@@ -48,5 +49,5 @@ def _bind(expression: Any, schema: pa.Schema) -> None:
     columns: Any = {"value": expression}
     try:
         pads.Scanner.from_batches(iter(()), schema=schema, columns=columns)
-    except (pa.ArrowException, KeyError) as error:
+    except (*ARROW_ERRORS, KeyError) as error:
         raise FilterError(f"the expression {expression} cannot be applied to the schema: {error}") from None

@@ -23,6 +23,7 @@ from lance_core.file.error_location import located
 from lance_core.file.open_file import OpenFile
 from lance_core.file.v1.reader import LegacyFile
 from lance_core.format.schema import Field, Schema
+from lance_core.shortage import ARROW_ERRORS
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 32 << 20
@@ -83,7 +84,7 @@ def _read(opened: OpenFile, schema: Schema, field: Field, num_rows: int) -> None
         last = read + len(column)
         try:
             column.validate(full=True)
-        except pa.ArrowException as error:
+        except ARROW_ERRORS as error:
             raise CorruptFileError(f"rows {read} to {last} are not valid values of type {column.type}: {error}") from error
         try:
             check_nulls(column, batch.schema.field(0), path=field.name, first_row=read)

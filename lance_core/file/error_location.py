@@ -9,9 +9,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import pyarrow as pa
-
 from lance_core.errors import CorruptFileError, FormatError, LanceError
+from lance_core.shortage import ARROW_ERRORS, shortage_of
 
 # What damaged bytes can provoke in numpy, Arrow and decompressors when a check before them was not strict enough.
 _DAMAGE = (
@@ -22,11 +21,10 @@ _DAMAGE = (
     AttributeError,
     OverflowError,
     ZeroDivisionError,
-    MemoryError,
     RecursionError,
     AssertionError,
     struct.error,
-    pa.ArrowException,
+    *ARROW_ERRORS,
 )
 
 
@@ -34,15 +32,20 @@ _DAMAGE = (
 def located(path: str, *, column: str | None = None, page: int | str | None = None) -> Iterator[None]:
     """Errors raised inside name the file, and the column and page (or pages, "0-3") when given.
 
-    Anything unforeseen is damage.
+    Anything unforeseen is damage, but a shortage of memory, which says nothing about the bytes.
     """
     try:
         yield
     except FormatError as error:
+        if (told := shortage_of(error)) is not None:
+            raise told from error
         raise _moved(error, _where(path, column, page)) from error
     except LanceError:
         raise
-    except _DAMAGE as error:
+    except (*_DAMAGE, MemoryError) as error:
+        told = shortage_of(error)
+        if told is not None:
+            raise told from error
         raise CorruptFileError(
             f"{_where(path, column, page)}: the bytes cannot be decoded ({type(error).__name__}: {error})",
             cure="Restore the file from a copy, or delete its fragment.",

@@ -5,15 +5,18 @@
     consumer  batch batch batch ...  ... these are used
 
 A window is a whole number of batches and about 32 MiB of decoded values, so memory stays bounded whatever the file holds.
+What a row of texts takes is not known before some are decoded (77 MB of a file may be 2 GB of repeated words): with
+`max_bytes` a first, small window is measured, windows and batches that follow go by the sizes seen so far.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
@@ -31,6 +34,7 @@ from lance_core.file.metadata import Tail
 from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
 from lance_core.file.to_user_types import finish
 from lance_core.file.v2.alike_columns import AlikeColumns, alike_columns
+from lance_core.file.v2.row_sizes import fixed_size
 from lance_core.format.schema import Schema
 from lance_core.io.fetcher import drive
 from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
@@ -42,6 +46,8 @@ DEFAULT_BATCH_SIZE = 8192
 WINDOW_BYTES = 32 << 20
 _COLUMN_WINDOW_BYTES = 96 << 10
 _MAX_WINDOW_ROWS = 1 << 20
+_MEASURED_BYTES, _PROBE_BYTES = 8 << 20, 4 << 20
+"""Rows of texts that should take more than the first are begun with a window of the second, which shows what they take."""
 FEW_ROWS = 64
 """Up to so many rows are read value by value."""
 _WINDOWS_AHEAD = 2
@@ -122,16 +128,19 @@ class FileProjection:
         self._row_size = sum(reader.row_size() for reader in readers)
         self._num_columns = sum(reader.num_columns for reader in readers)
 
-    def read(self, *, ranges: Ranges | None = None, batch_size: int = DEFAULT_BATCH_SIZE) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, *, ranges: Ranges | None = None, batch_size: int = DEFAULT_BATCH_SIZE, max_bytes: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Batches of `batch_size` rows (the last may be smaller) of the rows in `ranges`, in order.
 
+        `max_bytes`: about what a batch takes at most, so that it may have fewer rows; one row is never cut.
         `ranges` are sorted, disjoint, half-open ranges of row numbers; None means all rows. Reading runs ahead of the
         consumer in the background. Raises InputError for rows the file does not have, FormatError for damage.
         """
         if batch_size <= 0:
             raise InputError(f"batch_size must be positive, got {batch_size}")
         selection = select_ranges(ranges, self.num_rows)
-        return self._batches(selection, batch_size)
+        return self._batches(selection, batch_size) if max_bytes is None else self._bounded(selection, batch_size, max_bytes)
 
     def take(self, indices: npt.ArrayLike) -> pa.RecordBatch:
         """The rows at `indices`, in the order given, repeats included, as one batch."""
@@ -150,7 +159,8 @@ class FileProjection:
     def table(self, ranges: Ranges | None = None) -> pa.Table:
         """All selected rows as one table whose columns keep the chunks they were decoded in."""
         selection = select_ranges(ranges, self.num_rows)
-        tables = list(self._tables(selection, self._window_rows(1)))
+        window_rows = self._window_rows(1)
+        tables = list(self._tables(selection, lambda: window_rows))
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables) if tables else no_rows(self.arrow_schema)
 
     def _window_rows(self, batch_size: int) -> int:
@@ -160,18 +170,44 @@ class FileProjection:
         return max(1, min(rows, _MAX_WINDOW_ROWS) // batch_size) * batch_size
 
     def _batches(self, selection: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
-        for table in self._tables(selection, self._window_rows(batch_size)):
-            for start in range(0, table.num_rows, batch_size):
-                # A table without columns does not clip its slices by itself.
-                yield _combine(table.slice(start, min(batch_size, table.num_rows - start)))
+        window_rows = self._window_rows(batch_size)
+        for table in self._tables(selection, lambda: window_rows):
+            yield from _cut(table, batch_size)
 
-    def _tables(self, selection: RowSelection, window_rows: int) -> Iterator[pa.Table]:
+    def _bounded(self, selection: RowSelection, batch_size: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Batches of at most `batch_size` rows and about `max_bytes`."""
+        rest = selection
+        if self._row_size * selection.num_rows > _MEASURED_BYTES and self._is_elastic:
+            parts = windows(selection, lambda: self.rows_within(_PROBE_BYTES))
+            table = self._load(next(parts))
+            rest = _behind(selection, table.num_rows)
+            yield from _cut(table, self._learned(table, batch_size, max_bytes))
+
+        def window_rows() -> int:
+            return self._window_rows(min(batch_size, self.rows_within(max_bytes)))
+
+        for table in self._tables(rest, window_rows):
+            yield from _cut(table, self._learned(table, batch_size, max_bytes))
+
+    @cached_property
+    def _is_elastic(self) -> bool:
+        """Whether only decoding shows what a row takes."""
+        return any(fixed_size(field.type) is None for field in self.arrow_schema)
+
+    def _learned(self, table: pa.Table, batch_size: int, max_bytes: int) -> int:
+        """The rows of a batch of this table; windows to come are made for rows as large as these."""
+        size = table.nbytes
+        self._row_size = max(self._row_size, size / max(1, table.num_rows))
+        return batch_size if size <= max_bytes else max(1, min(batch_size, table.num_rows * max_bytes // size))
+
+    def _tables(self, selection: RowSelection, rows: Callable[[], int]) -> Iterator[pa.Table]:
+        window_rows = rows()
         if selection.num_rows <= window_rows:
             # One window: nothing to run ahead of.
             if selection.num_rows:
                 yield self._load(selection)
             return
-        parts = windows(selection, window_rows)
+        parts = windows(selection, rows)
         # Threads of this reader's own: they wait for the shared pools, which must therefore not run them.
         mark = mark_worker if in_work_pool() or num_work_threads() <= _WINDOWS_AHEAD else None
         pool = Threads(max_workers=_WINDOWS_AHEAD, thread_name_prefix="lance-ahead", initializer=mark)
@@ -286,6 +322,23 @@ def _chunked(chunks: list[pa.Array[Any]], field: pa.Field[Any], num_rows: int, p
     if len(array) != num_rows:
         raise CorruptFileError(f"{path}: column {field.name!r} has {len(array)} of the {num_rows} requested rows")
     return array
+
+
+def _cut(table: pa.Table, batch_size: int) -> Iterator[pa.RecordBatch]:
+    """The table in batches of so many rows."""
+    for start in range(0, table.num_rows, batch_size):
+        # A table without columns does not clip its slices by itself.
+        yield _combine(table.slice(start, min(batch_size, table.num_rows - start)))
+
+
+def _behind(selection: RowSelection, num_rows: int) -> RowSelection:
+    """The selection without its first rows."""
+    before = np.cumsum(selection.ends - selection.starts)
+    first = int(np.searchsorted(before, num_rows, side="right"))
+    starts, ends = selection.starts[first:].copy(), selection.ends[first:].copy()
+    if len(starts):
+        starts[0] = ends[0] - (int(before[first]) - num_rows)
+    return RowSelection(starts, ends)
 
 
 def _combine(table: pa.Table) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ pages       0..64 | 64..5000 | 5000..    second window: page 1 rows [0,36), page
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -56,13 +56,14 @@ def select_indices(indices: npt.ArrayLike, num_rows: int) -> tuple[RowSelection,
     return RowSelection.indices(distinct), order.astype(np.int64)
 
 
-def windows(selection: RowSelection, window_rows: int) -> Iterator[RowSelection]:
-    """The selection in order, in parts of `window_rows` rows (the last may have fewer)."""
+def windows(selection: RowSelection, window_rows: Callable[[], int]) -> Iterator[RowSelection]:
+    """The selection in order, in parts of as many rows as `window_rows` says when one is due (the last may have fewer)."""
     lengths = selection.ends - selection.starts
     before = np.concatenate(([0], np.cumsum(lengths)))
     total = int(before[-1])
-    for start in range(0, total, window_rows):
-        end = min(start + window_rows, total)
+    start = 0
+    while start < total:
+        end = min(start + window_rows(), total)
         first = int(np.searchsorted(before, start, side="right")) - 1
         last = int(np.searchsorted(before, end, side="left"))
         starts = selection.starts[first:last].copy()
@@ -70,6 +71,7 @@ def windows(selection: RowSelection, window_rows: int) -> Iterator[RowSelection]
         starts[0] += start - before[first]
         ends[-1] -= before[last] - end
         yield RowSelection(starts, ends)
+        start = end
 
 
 def cut_at(selection: RowSelection, edges: Ints) -> Iterator[tuple[int, RowSelection]]:

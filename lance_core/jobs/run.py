@@ -18,7 +18,10 @@ def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
         from lance_core.jobs.runtime.local_runner import LocalRunner
 
         runner = LocalRunner(lambda _: spec.resolved_options())
-    return job_of(spec).run(spec, runner)
+    from lance_core.shortage import shortages
+
+    with shortages():
+        return job_of(spec).run(spec, runner)
 
 
 def run_json(text: str, *, runner: Runner | None = None) -> JobResult:

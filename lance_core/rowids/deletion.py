@@ -19,6 +19,7 @@ import pyarrow as pa
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.errors import CorruptFileError
 from lance_core.rowids.bitmap import BitMap, UInt32Array, bitmap_array, bitmap_of, decode_bitmap, encode_bitmap
+from lance_core.shortage import ARROW_ERRORS
 
 MAX_ARRAY_ROWS = 5000
 """From this many deleted rows on, the official writer uses a bitmap."""
@@ -85,7 +86,7 @@ def _decode_array(data: bytes, *, what: str) -> UInt32Array:
     try:
         table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (*ARROW_ERRORS, OSError, ValueError) as error:
         raise CorruptFileError(f"{what} is not an Arrow file: {error}", cure="The file is damaged.") from error
     if table.num_columns != 1 or table.schema.field(0).type != pa.uint32() or table.column(0).null_count:
         raise CorruptFileError(f"{what} has the columns {table.schema}, expected one column of non-null uint32")

@@ -29,6 +29,7 @@ from lance_core.jobs.runtime.protocols import ROW, JobSource, Read, Runner, Shap
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.spec import SourceSpec
+from lance_core.shortage import shortages
 from lance_core.spark.collect import collect
 from lance_core.spark.direct_parquet import DirectParquet, plan_direct, wrap
 from lance_core.spark.lance_tables import LanceTables
@@ -145,7 +146,8 @@ def run_work(work: Work, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch:
     partition, task_attempt = (0, "0") if context is None else (context.partitionId(), str(context.taskAttemptId()))
     error: str | None = None
     try:
-        result = work(partition, task_attempt, batches)
+        with shortages():
+            result = work(partition, task_attempt, batches)
     except LanceError as failure:
         if failure.retryable:
             raise

@@ -81,3 +81,14 @@ def test_importing_stays_light(module: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
     assert printed.strip() == "[]"
+
+
+def test_nobody_catches_a_shortage_as_something_else() -> None:
+    """`pa.ArrowException` is the class of a shortage of memory as well: `ARROW_ERRORS` are those about values and bytes."""
+    found = [
+        str(path)
+        for folder in ("lance_core", "airflow_lance")
+        for path in sorted(Path(folder).rglob("*.py"))
+        if re.search(r"except[^\n]*\b(ArrowException|ArrowMemoryError)\b", path.read_text())
+    ]
+    assert not found

@@ -24,6 +24,7 @@ from lance_core.format.fragment import DeletionFile, Fragment
 from lance_core.io.store import Store
 from lance_core.rowids.bitmap import bitmap_array, bitmap_of, decode_bitmap, encode_bitmap
 from lance_core.rowids.ipc_size import claimed_size
+from lance_core.shortage import ARROW_ERRORS
 
 Offsets = npt.NDArray[np.int64]
 """Row offsets in a fragment: sorted, unique."""
@@ -52,7 +53,7 @@ def decode_deletions(data: Buffer, *, file_type: str, where: str, expected: int 
     try:
         with pa.ipc.open_file(pa.py_buffer(data), options=pa.ipc.IpcReadOptions(use_threads=False)) as reader:
             column = reader.read_all().column(_COLUMN).combine_chunks()
-    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
+    except (*ARROW_ERRORS, KeyError, OSError, ValueError) as error:
         raise CorruptFileError(f"{where} is not a deletion file: {error}") from error
     if not pa.types.is_uint32(column.type) or column.null_count:
         raise CorruptFileError(f"{where}: {_COLUMN} must be uint32 without nulls, got {column.type}")

@@ -33,6 +33,7 @@ from lance_core.expr import columns_of, evaluate_value, field_of, parse_value
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Field, Schema
 from lance_core.format.schema_rules import unusable_name
+from lance_core.shortage import ARROW_ERRORS
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.project import Project
@@ -288,5 +289,5 @@ def _without_dead(fragment: Fragment, schema: Schema) -> Fragment:
 def _cast(array: Any, field: Any) -> Any:
     try:
         return array.cast(field.type)
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         raise InputError(f"column {field.name!r} cannot be converted to {field.type}: {error}") from error

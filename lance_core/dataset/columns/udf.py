@@ -25,6 +25,7 @@ from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.io.store import Store
+from lance_core.shortage import ARROW_ERRORS
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 if TYPE_CHECKING:
@@ -153,5 +154,5 @@ def _from_bytes(data: bytes, path: str) -> pa.RecordBatch:
     try:
         with pa.ipc.open_stream(data) as reader:
             return reader.read_next_batch()
-    except (pa.ArrowException, StopIteration) as error:
+    except (*ARROW_ERRORS, StopIteration) as error:
         raise CorruptFileError(f"{path}: a cached batch cannot be read: {error}", cure="Remove the file.") from error

@@ -28,6 +28,7 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
+from lance_core.shortage import ARROW_ERRORS
 
 _ROW = "__source_row"
 _STEP = 1 << 16
@@ -60,7 +61,7 @@ def _join(snapshot: Snapshot, source: pa.Table, on: Sequence[str]) -> tuple[Addr
     for target in _shares(scan_tables(snapshot, plan), max(_JOINED_ROWS, 4 * source.num_rows)):
         try:
             joined = plain_keys(target).join(keys, keys=[*on], join_type="inner")
-        except pa.ArrowException as error:
+        except ARROW_ERRORS as error:
             raise InputError(f"cannot merge on {', '.join(on)}: {error}") from error
         found.append(numpy_of(joined.column("_rowaddr")).astype(np.uint64))
         rows.append(numpy_of(joined.column(_ROW)).astype(np.int64))

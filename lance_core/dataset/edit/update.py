@@ -37,6 +37,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion
 from lance_core.rowids.message import encode_row_ids
 from lance_core.rowids.sequence import sequence_of
+from lance_core.shortage import ARROW_ERRORS
 from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
 
@@ -110,7 +111,7 @@ def _parse_updates(schema: pa.Schema, updates: Mapping[str, str]) -> dict[str, E
 def _cast(array: Any, field: Any) -> Any:
     try:
         return array.cast(field.type)
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         raise InputError(
             f"column {field.name!r} is {field.type}, but the new value has another type: {error}", cure="CAST it."
         ) from error

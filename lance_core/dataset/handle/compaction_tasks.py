@@ -40,6 +40,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import commit_with_retry
 from lance_core.errors import InputError, RetryableConflictError
 from lance_core.format.fragment import Fragment
+from lance_core.shortage import verbs_tell_shortages
 from lance_core.table.operations.rewrite import RewriteGroup
 
 
@@ -78,6 +79,7 @@ class RewriteResult:
             raise InputError(f"this JSON does not describe the result of a compaction task: {error}") from error
 
 
+@verbs_tell_shortages
 @dataclass(frozen=True)
 class CompactionTask:
     """Neighbouring fragments of version `read_version` that are to be written again, together."""
@@ -147,6 +149,7 @@ class CompactionPlan(CompactionGroups):
         return CompactionPlan(groups.read_version, groups.groups, groups.skipped, groups.options)
 
 
+@verbs_tell_shortages
 class Compaction:
     """Compaction in one go, or as plan, tasks and commit."""
 

@@ -35,6 +35,7 @@ from lance_core.dataset.snapshot.snapshot import AsOf, Snapshot, Version, open_s
 from lance_core.errors import InputError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Uri = str | os.PathLike[str]
 
 
+@verbs_tell_shortages
 class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs, IndexingVerbs, VectorVerbs):
     """One version of a Lance table."""
 

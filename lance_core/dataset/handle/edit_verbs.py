@@ -22,6 +22,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.sources import ReaderLike
 from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from lance_core.dataset.versions.cleanup import CleanupPlan, CleanupStats
 
 
+@verbs_tell_shortages
 class EditingVerbs:
     """What `LanceDataset` can do to its table."""
 

@@ -40,11 +40,13 @@ from lance_core.errors import InputError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@verbs_tell_shortages
 class LanceFragment:
     """One fragment of one version."""
 

@@ -40,6 +40,7 @@ from lance_core.errors import InputError, SchemaMismatchError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import TOMBSTONE, Schema
 from lance_core.rowids.bitmap import encode_bitmap
+from lance_core.shortage import ARROW_ERRORS
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 
@@ -155,7 +156,7 @@ def _as(array: Any, field: Any) -> Any:
         return array
     try:
         return array.cast(field.type)
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         raise SchemaMismatchError(f"new values of {field.name!r} are {array.type}, not {field.type}: {error}") from error
 
 

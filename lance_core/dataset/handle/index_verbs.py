@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_core.errors import InputError
 from lance_core.progress import IndexProgress, reporting
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     # What builds and describes indices is a quarter of the library; a program that only reads never needs it.
@@ -30,6 +31,7 @@ class IndexConfig:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+@verbs_tell_shortages
 class IndexingVerbs:
     """What `LanceDataset` can do about indices."""
 

@@ -22,6 +22,7 @@ from lance_core.arrow_numpy import arrow_of
 from lance_core.dataset.scan.nearest_request import vector_type
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.file.single_file import LanceFileReader, LanceFileWriter
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from lance_core.dataset.handle.dataset import LanceDataset
@@ -76,6 +77,7 @@ class PqModel:
         return cls(int(metadata["num_subvectors"]), codebook, num_bits=int(metadata.get("num_bits", "8")))
 
 
+@verbs_tell_shortages
 class IndicesBuilder:
     """Trains models on one vector column of a table."""
 

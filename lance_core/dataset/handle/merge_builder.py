@@ -22,9 +22,11 @@ from lance_core.dataset.write.retry import commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
 from lance_core.format.version import parse_storage_version
+from lance_core.shortage import verbs_tell_shortages
 from lance_core.table.transaction import Transaction
 
 
+@verbs_tell_shortages
 class MergeInsertBuilder:
     """A merge being described; each verb returns the builder."""
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from lance_core.dataset.edit.metadata import Values
 
 
+@verbs_tell_shortages
 class AnnotatingVerbs:
     """What `LanceDataset` can say about its table. None as a value deletes the key; `replace` drops keys not named."""
 

@@ -21,6 +21,7 @@ from lance_core.dataset.snapshot.snapshot import AsOf, Version
 from lance_core.dataset.write.sources import ReaderLike
 from lance_core.errors import InputError
 from lance_core.io.options import with_base_params
+from lance_core.shortage import tells_shortages
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -65,6 +66,7 @@ def located(
     return found.uri, found.storage_options
 
 
+@tells_shortages
 @written_out(OpenOptions)
 def dataset(
     uri: Uri | None = None,
@@ -90,6 +92,7 @@ def dataset(
     return LanceDataset(place, version, storage_options=access, asof=asof)
 
 
+@tells_shortages
 @written_out(WriteOptions)
 def write_dataset(
     data_obj: ReaderLike,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.maintain.column_merge_plan import MAX_FILES, ColumnMergeOptions
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from lance_core.dataset.handle.compaction_tasks import CompactionPlan
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lance_core.dataset.maintain.compact_options import CompactionChoice
 
 
+@verbs_tell_shortages
 class DatasetOptimizer:
     """Verbs that change how rows are stored, not which rows there are."""
 

@@ -18,6 +18,7 @@ from lance_core.commit.log.manifests import version_numbers
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import BasePath
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from lance_core.dataset.query.change_feed import DatasetDelta
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from lance_core.table.transaction import Transaction
 
 
+@verbs_tell_shortages
 class ExploringVerbs:
     """What else `LanceDataset` can do; each verb loads its room when it is first used."""
 

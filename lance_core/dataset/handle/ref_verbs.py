@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from lance_core.dataset.refs.branches import BranchRef, branch_path, encode_branch, list_branches, read_branch
 from lance_core.dataset.refs.tags import Tags
 from lance_core.dataset.snapshot.snapshot import Snapshot, Version, snapshot_of
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@verbs_tell_shortages
 class BranchingVerbs:
     """What `LanceDataset` knows of versions, tags, branches and clones."""
 
@@ -80,6 +82,7 @@ class BranchingVerbs:
         return found if options is None else Snapshot(found.store, found.manifest, options)
 
 
+@verbs_tell_shortages
 class Branches:
     """The branches of a table (`LanceDataset.branches`): list, create and delete them."""
 

@@ -35,6 +35,7 @@ from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.sources import ReaderLike, open_source
 from lance_core.format.manifest import BasePath
+from lance_core.shortage import verbs_tell_shortages
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.operations.restore import Restore
 from lance_core.table.operations.update_bases import UpdateBases
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+@verbs_tell_shortages
 class UncommittedVerbs:
     """`LanceDataset.uncommitted`: the arguments of each verb are those of the verb that commits.
 

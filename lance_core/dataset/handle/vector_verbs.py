@@ -21,6 +21,7 @@ from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata
 from lance_core.progress import IndexProgress, reporting
+from lance_core.shortage import verbs_tell_shortages
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,6 +37,7 @@ _PARAMETERS = frozenset(
 )  # fmt: skip
 
 
+@verbs_tell_shortages
 class VectorVerbs:
     """What `LanceDataset` can do about vector indices; the room is loaded when it is first used."""
 

@@ -33,7 +33,16 @@ from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import is_living
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError, InputError, LanceError, UnsupportedFeatureError
+from lance_core.errors import (
+    CommitError,
+    CorruptFileError,
+    FormatError,
+    InputError,
+    LanceError,
+    NotFoundError,
+    StoreError,
+    UnsupportedFeatureError,
+)
 from lance_core.expr import Expr
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -42,12 +51,14 @@ from lance_core.index.checksums import CHUNK
 from lance_core.io.cache import shared_cache
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet
+from lance_core.shortage import ARROW_ERRORS
 from lance_core.table.coverage import is_address_based
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-UNREADABLE = (LanceError, OSError, pa.ArrowException)
-"""What a damaged segment may raise: Arrow's kernels refuse what its files should never hold, such as a null page number."""
+UNREADABLE = (FormatError, NotFoundError, StoreError, CommitError, InputError, OSError, *ARROW_ERRORS)
+"""What a damaged segment may raise: Arrow's kernels refuse what its files should never hold, such as a null page number. A
+shortage of memory is not among them: it says nothing about the segment."""
 MOST_ROWS = 1 << 18
 MOST_BYTES = 16 << 20
 _TEXT_ROWS = 1 << 15
@@ -198,7 +209,7 @@ def compare(
         batches = _told(_rows_of(snapshot, index, coverage), total, progress)
         for part in [batches] if opened.streams else _parts(batches, most):
             opened.verify_rows(part)
-    except (ValueError, LookupError, ArithmeticError, TypeError, pa.ArrowException) as error:
+    except (ValueError, LookupError, ArithmeticError, TypeError, *ARROW_ERRORS) as error:
         # Whatever a damaged file brings about in the middle of a comparison, it is damage.
         if isinstance(error, LanceError) and not isinstance(error, InputError):
             raise

@@ -37,6 +37,7 @@ from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.io.wrapped import CountingStore
+from lance_core.shortage import told_while, verbs_tell_shortages
 
 __all__ = ["LanceScanner", "ScanRequest", "as_filter"]
 
@@ -97,6 +98,7 @@ def blob_frame(snapshot: Snapshot, request: ScanRequest, blob_mode: str, **kwarg
     return frame
 
 
+@verbs_tell_shortages
 class LanceScanner:
     """One planned scan of one version; it may be run many times."""
 
@@ -132,7 +134,7 @@ class LanceScanner:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The result as a stream; memory is bounded whatever the table's size, unless rows are ordered or searched."""
         request = self._request
-        batches = self._measured(self._batches())
+        batches = told_while(self._measured(self._batches()))
         if request.strict_batch_size:
             return exactly(batches, request.batch_size or DEFAULT_BATCH_ROWS)
         return batches if request.batch_size_bytes is None else at_most_bytes(batches, request.batch_size_bytes)

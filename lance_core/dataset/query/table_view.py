@@ -23,6 +23,7 @@ from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan.request import ScanRequest
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
+from lance_core.shortage import ARROW_ERRORS
 
 _COUNT_ALL = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _WORD = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|[()*]", re.DOTALL)
@@ -127,7 +128,7 @@ def as_sql(condition: Any, schema: pa.Schema) -> str | None:
             return None
         try:
             value = pa.scalar(literal[1:-1] if literal.startswith('"') else int(literal), schema.field(index).type)
-        except (pa.ArrowException, TypeError, OverflowError):
+        except (*ARROW_ERRORS, TypeError, OverflowError):
             return None
         one = _COMPARE[sign](pc.field(name), value)
         again = one if again is None else again & one

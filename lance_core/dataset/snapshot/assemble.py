@@ -10,7 +10,7 @@ Files agree on the rows; structs and lists of one column agree on their shape, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,26 @@ def assemble(parts: Sequence[pa.RecordBatch], target: pa.Schema, num_rows: int) 
     if not arrays:
         return empty_columns(num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def side_by_side(streams: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[Sequence[pa.RecordBatch]]:
+    """Batches of the same rows from each stream, however each of them is cut. CorruptFileError where one has fewer rows."""
+    if len(streams) == 1:
+        yield from ((batch,) for batch in streams[0])
+        return
+    held: list[pa.RecordBatch | None] = [None] * len(streams)
+    while True:
+        for number, stream in enumerate(streams):
+            if held[number] is None:
+                held[number] = next(stream, None)
+        found = [batch for batch in held if batch is not None]
+        if not found:
+            return
+        if len(found) < len(streams):
+            raise CorruptFileError("the data files of a fragment have different numbers of rows")
+        count = min(batch.num_rows for batch in found)
+        yield [batch if batch.num_rows == count else batch.slice(0, count) for batch in found]
+        held = [batch.slice(count) if batch.num_rows > count else None for batch in found]
 
 
 def empty_columns(num_rows: int) -> pa.RecordBatch:

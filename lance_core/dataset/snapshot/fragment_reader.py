@@ -23,7 +23,7 @@ from lance_core.arrow import schema_to_arrow
 from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow_numpy import arrow_of
 from lance_core.cached import cached_property
-from lance_core.dataset.snapshot.assemble import assemble
+from lance_core.dataset.snapshot.assemble import assemble, side_by_side
 from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.packed_structs import has_packed_structs, is_packed_struct, with_whole_structs
@@ -43,6 +43,7 @@ from lance_core.format.version import FileVersion
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
 from lance_core.rowids.message import decode_row_ids, decode_versions
+from lance_core.shortage import batch_bytes
 from lance_core.table.features import check_fragment_entry
 
 _MANY_ROWS = 1 << 22
@@ -150,8 +151,10 @@ class FragmentReader:
             return
         is_whole = self._is_most(rows)
         files = [self._stream(file, part, is_whole=is_whole) for file, part in sources]
-        streams = [file.read(ranges=rows, batch_size=batch_size) for file in files]
-        for parts in zip(*streams, strict=True):
+        # Files are read side by side: each may take its share of a batch.
+        most = max(1, batch_bytes() // len(files))
+        streams = [file.read(ranges=rows, batch_size=batch_size, max_bytes=most) for file in files]
+        for parts in side_by_side(streams):
             yield assemble(parts, target, parts[0].num_rows)
 
     def sources(self, schema: Schema) -> list[tuple[DataFile, Schema]]:

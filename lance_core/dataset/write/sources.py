@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.errors import InputError, SchemaMismatchError, WrongTypeError
+from lance_core.shortage import ARROW_ERRORS
 
 
 class ArrowStream(Protocol):
@@ -66,7 +67,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
         raise SchemaMismatchError(f"the data has no columns {', '.join(missing)}, which the schema requires")
     try:
         return table.select(schema.names).cast(schema)
-    except (pa.ArrowException, ValueError) as error:
+    except (*ARROW_ERRORS, ValueError) as error:
         raise SchemaMismatchError(f"the data cannot be cast to the given schema: {error}") from error
 
 
@@ -91,7 +92,7 @@ def _cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordB
 def _frame(data: Any, schema: pa.Schema | None) -> DataSource:
     try:
         table = pa.Table.from_pandas(data, schema=schema, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError) as error:
         raise SchemaMismatchError(f"the pandas frame cannot be written: {error}") from error
     return _table(table.replace_schema_metadata(None if schema is None else schema.metadata), None)
 
@@ -107,7 +108,7 @@ def _records(data: Any, schema: pa.Schema | None) -> DataSource:
 def _converted(convert: Callable[[], pa.Table]) -> pa.Table:
     try:
         return convert()
-    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+    except (*ARROW_ERRORS, TypeError, ValueError, KeyError) as error:
         raise SchemaMismatchError(f"the values cannot be converted to columns: {error}") from error
 
 

@@ -34,6 +34,7 @@ from lance_core.index.scalar.xxh64 import hash_rows
 from lance_core.index.scalar.zones import PLACE, ROWS_PER_ZONE, Zone, Zoned, null_rows, require_told, zone_rows, zones_of
 from lance_core.kernels.bloom import hash_texts, lacks_block_bits, set_block_bits
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_set, encode_address_set
+from lance_core.shortage import ARROW_ERRORS
 
 FILE = "bloomfilter.lance"
 NUM_BYTES = 32768
@@ -175,7 +176,7 @@ class BloomFilter(Zoned):
             return None
         try:
             return array_of([value for value in values if value is not None], self._type)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        except (*ARROW_ERRORS, OverflowError, TypeError, ValueError):
             return None
 
     streams: ClassVar[bool] = True

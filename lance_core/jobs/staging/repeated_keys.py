@@ -21,6 +21,7 @@ from lance_core.dataset.edit.key_lookup import plain_keys
 from lance_core.errors import InputError
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.spool import Spool
+from lance_core.shortage import ARROW_ERRORS
 
 _ROW = "__source_row"
 _NAMED = 3
@@ -69,7 +70,7 @@ def _keys(spool: Spool, store: Store, on: Sequence[str]) -> pa.Table:
 def _groups(keys: pa.Table, on: Sequence[str]) -> pa.Table:
     try:
         return keys.group_by([*on]).aggregate([(_ROW, "max"), (_ROW, "count")])
-    except pa.ArrowException as error:
+    except ARROW_ERRORS as error:
         raise InputError(
             f"cannot merge on {', '.join(on)}: {error}", cure="Name key columns of numbers, text or dates."
         ) from error
