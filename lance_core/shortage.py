@@ -1,4 +1,4 @@
-"""A shortage of memory is told as what it is, never as damage, a wrong input or a fault of the store.
+"""A shortage of memory is reported as what it is, never as damage, a wrong input or a fault of the store.
 
 ::
 
@@ -114,7 +114,7 @@ def shortage_of(error: BaseException) -> LanceError | None:
             told = _handle_shortage(seen)
             if told is not None:
                 return told
-        # A library that fails to load raises anew, and says less.
+        # A library that fails to load raises again, and says less.
         seen = seen.__cause__ or (seen.__context__ if isinstance(seen, OSError | ImportError) else None)
     return None
 
@@ -172,7 +172,7 @@ def verbs_tell_shortages(kind: C) -> C:
 
 
 def told_while(items: Iterator[T]) -> Iterator[T]:
-    """A stream whose shortages are told as such."""
+    """A stream whose shortages are reported as such."""
     with shortages():
         yield from items
 

@@ -1,4 +1,4 @@
-"""A shortage of memory is told as one: never as damage, never untyped, and nothing is lost by it."""
+"""A shortage of memory is reported as one: never as damage, never untyped, and nothing is lost by it."""
 
 from __future__ import annotations
 

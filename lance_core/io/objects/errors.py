@@ -21,6 +21,7 @@ import obstore.exceptions as theirs
 
 from lance_core.errors import LanceError, StoreError
 from lance_core.io.answers import StoreReply, error_of
+from lance_core.shortage import is_shortage
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODES = (re.compile(r"<Code>([^<]{1,200})</Code>"), re.compile(r"\(code: (\w{1,200})\)"))
@@ -45,6 +46,8 @@ def typed(path: str, *, uri: str, redact: Callable[[str], str], renews: bool = T
     except LanceError:
         raise
     except Exception as error:
+        if is_shortage(error):
+            raise
         failure = as_store_error(error, path, uri=uri, redact=redact, renews=renews)
     if failure is not None:
         raise failure from None

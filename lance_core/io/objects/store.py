@@ -26,7 +26,7 @@ import obstore
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.abilities import DeletesMany, ListsInOrder
-from lance_core.io.limits import NO_LIMIT, check_size, limit_of
+from lance_core.io.limits import NO_LIMIT, ListingBound, check_size, limit_of
 from lance_core.io.objects.connect import Clients
 from lance_core.io.objects.errors import typed
 from lance_core.io.objects.writer import ObjectWriter
@@ -36,6 +36,7 @@ from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote.errors import Redactor, Retries, put_settled, retrying
 from lance_core.io.remote.probes import Probes
 from lance_core.io.store import StoreEntry
+from lance_core.io.waiting import attended
 
 T = TypeVar("T")
 
@@ -231,7 +232,8 @@ class ObjectStore(DeletesMany, ListsInOrder):
 
     def _create(self, path: str, data: Buffer) -> None:
         with self._typed(path):
-            obstore.put(self._connect().once, self._full(path), data, mode="create", use_multipart=False)
+            client, full = self._connect().once, self._full(path)
+            attended(lambda: obstore.put(client, full, data, mode="create", use_multipart=False))
 
     def _fetch(self, path: str, full: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         if not ranges:
@@ -253,8 +255,10 @@ class ObjectStore(DeletesMany, ListsInOrder):
         others = [io_pool().submit(read, item) for item in ranges[1:]]
         try:
             first = read(ranges[0])
-        finally:
+        except Exception:
             wait(others)
+            raise
+        wait(others)
         return [first, *(other.result() for other in others)]
 
     def _entries(self, prefix: str) -> Iterator[StoreEntry]:
@@ -278,7 +282,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
         def first(client: Any) -> Sequence[Any]:
             return next(iter(obstore.list(client, prefix=prefix, offset=offset, chunk_size=PAGE)), [])
 
-        begun = offset
+        begun, bound = offset, ListingBound(path, uri=self._uri)
         if self._is_sorted:
             page = self._again(path, first)
             yield from page
@@ -286,8 +290,13 @@ class ObjectStore(DeletesMany, ListsInOrder):
                 return
             begun = page[-1]["path"]
         with self._typed(path):
-            for page in obstore.list(self._client, prefix=prefix, offset=begun, chunk_size=PAGE):
-                yield from page
+            pages = iter(obstore.list(self._client, prefix=prefix, offset=begun, chunk_size=PAGE))
+            while (more := attended(lambda: next(pages, None))) is not None:
+                bound.count(len(more))
+                if self._is_sorted and more and begun is not None:
+                    bound.goes_on(begun, str(more[0]["path"]))
+                    begun = str(more[-1]["path"])
+                yield from more
 
     def _delete(self, page: Sequence[str]) -> None:
         try:
@@ -318,7 +327,8 @@ class ObjectStore(DeletesMany, ListsInOrder):
 
         def once() -> T:
             with self._typed(path):
-                return action(self._connect().once)
+                client = self._connect().once
+                return attended(lambda: action(client))
 
         return retrying(once, self._retries)
 

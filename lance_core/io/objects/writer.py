@@ -19,6 +19,7 @@ import obstore
 
 from lance_core.errors import StoreError
 from lance_core.fetch import Buffer
+from lance_core.io.waiting import attended
 
 PART_SIZE = 10 << 20
 """Bytes of a part, and of the largest object that goes in one request. S3 takes 10,000 parts: 100 GB an object."""
@@ -39,7 +40,8 @@ class ObjectWriter:
         if self._upload is None:
             raise StoreError(f"{self._full!r} is already closed", operation="write")
         with self._typed():
-            self._upload.write(data)
+            upload = self._upload
+            attended(lambda: upload.write(data))
 
     def close(self) -> None:
         """Publish the object. Closing twice is harmless."""
@@ -48,7 +50,7 @@ class ObjectWriter:
         upload, self._upload = self._upload, None
         try:
             with self._typed():
-                upload.close()
+                attended(upload.close)
         except BaseException:
             _give_up(upload)
             raise

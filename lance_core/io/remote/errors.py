@@ -19,6 +19,7 @@ from lance_core.errors import AlreadyExistsError, LanceError
 from lance_core.fetch import Buffer
 from lance_core.io.answers import NoAnswerError, StoreReply, TransientError, error_of
 from lance_core.io.options import PLAIN_OPTIONS
+from lance_core.shortage import is_shortage
 
 T = TypeVar("T")
 
@@ -78,6 +79,8 @@ def typed(path: str, *, uri: str, redact: Redactor, renews: bool = True) -> Iter
     except LanceError:
         raise
     except Exception as error:
+        if is_shortage(error):
+            raise
         failure = as_store_error(error, path, uri=uri, redact=redact, renews=renews)
     if failure is not None:
         raise failure from None

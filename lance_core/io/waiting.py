@@ -1,0 +1,78 @@
+"""Wait for a request so that signals are seen: SIGTERM and Ctrl-C end a wait for a silent store at once.
+
+::
+
+    answer = attended(lambda: obstore.get(client, path))
+
+A call into a native library that waits does not come back to Python, whose signal handlers run in the main thread only, and
+only in Python. So the main thread gives its requests to a thread and waits for the result, which a signal interrupts. Other
+threads make their requests themselves. A request that was given up goes on in its thread, like one whose process was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class _Attendant:
+    """A thread that makes one request after the other; it does not keep the process from ending."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+        threading.Thread(target=self._serve, name="lance-request", daemon=True).start()
+
+    def ask(self, action: Callable[[], T]) -> Future[T]:
+        """Begin a request."""
+        future: Future[T] = Future()
+        self._questions.put((action, future))
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            _answer(*self._questions.get())
+
+
+def _answer(action: Callable[[], T], future: Future[T]) -> None:
+    try:
+        future.set_result(action())
+    except BaseException as error:  # of native code, too
+        future.set_exception(error)
+
+
+_IDLE: list[_Attendant] = []
+"""Attendants without a request; taking and giving one back needs no lock, and a forked child makes its own."""
+
+
+def attended(action: Callable[[], T]) -> T:
+    """Do it; in the main thread, such that a signal's handler runs while it waits, and what the handler raises is raised."""
+    if threading.current_thread() is not threading.main_thread():
+        return action()
+    attendant = _taken()
+    if attendant is None:
+        return action()
+    future = attendant.ask(action)
+    try:
+        return future.result()
+    finally:
+        if future.done():
+            _IDLE.append(attendant)
+
+
+def _taken() -> _Attendant | None:
+    """An idle attendant of this process, or a new one; None when there can be no more threads."""
+    while _IDLE:
+        attendant = _IDLE.pop()
+        if attendant.process == os.getpid():
+            return attendant
+    try:
+        return _Attendant()
+    except RuntimeError:
+        return None
