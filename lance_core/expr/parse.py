@@ -72,6 +72,11 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
     return expr
 
 
+def translate_tree(tree: Any, schema: pa.Schema) -> Expr:
+    """A tree of sqlglot's, of this dialect or of one with its kinds of nodes. Raises FilterError as `parse_value` does."""
+    return _Translator("", schema).translate(tree)
+
+
 def check_size(sql: str) -> None:
     """FilterError for text that is too long, too deep, or has too many operators; in time that grows with its length."""
     if len(sql) > MAX_CHARACTERS:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.query.engine_functions import EngineFunctions
 from lance_core.dataset.query.sandbox import connect, refusal
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan.request import ScanRequest
@@ -81,7 +82,7 @@ class SqlQuery:
         connection = connect(duckdb)
         try:
             connection.register(builder.name, _view(builder))
-            result = connection.sql(builder.text)
+            result = EngineFunctions(duckdb, connection).run(builder.text)
         except duckdb.Error as error:
             raise refusal(error, [builder.name], what="the query") from error
         if result is None:

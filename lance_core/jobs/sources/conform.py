@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_core.arrow.cast import ExactBatches, cast_array, check_nulls
-from lance_core.errors import SchemaMismatchError
+from lance_core.errors import FilterError, SchemaMismatchError
+from lance_core.expr.casts import cast_as
 from lance_core.jobs.sources.type_compatibility import misfit, relaxed
 from lance_core.jobs.specs.spec import Drift
 
@@ -141,9 +142,11 @@ class Conformer:
         if pt.is_dictionary(storage.type) and not pt.is_dictionary(field.type):
             storage = storage.dictionary_decode()
         try:
+            if pt.is_floating(storage.type) and pt.is_decimal(field.type):
+                return cast_as(storage, field.type, safe=False)
             # Values first, under nullable types: Arrow refuses to cast to a nested field that is not nullable.
             cast = storage.cast(relaxed(field.type), safe=True)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, FilterError) as error:
             raise SchemaMismatchError(
                 f"column {field.name!r}: a value of {column.type} cannot be converted to {field.type}: {error}",
                 uri=self._uri,

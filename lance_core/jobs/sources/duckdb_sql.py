@@ -11,12 +11,14 @@ Joins and sorts that outgrow memory spill to a folder of their own.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from lance_core.dataset.query.engine_functions import EngineFunctions
 from lance_core.dataset.query.sandbox import connect, refusal
 from lance_core.dataset.query.table_view import TableView
 from lance_core.errors import InputError, LanceError
@@ -32,21 +34,25 @@ def query(sql: str, views: Views, *, what: str, cure: str, batch_rows: int) -> p
         duckdb: Any = importlib.import_module("duckdb")
     except ImportError:
         raise InputError(f"{what} needs the package duckdb", cure=cure) from None
+    told: list[TableView | EngineFunctions] = []
     with ExitStack() as stack:
         spill = stack.enter_context(scratch_folder(what))
         connection = connect(duckdb, spill=str(spill / "spill"))
         stack.callback(connection.close)
         try:
             views = {name: _registered(duckdb, connection, name, view, sql) for name, view in views.items()}
-            result = connection.sql(sql)
+            ours = EngineFunctions(duckdb, connection)
+            told += [ours, *(view for view in views.values() if isinstance(view, TableView))]
+            result = ours.run(sql)
             if result is None:
                 raise InputError(f"{what} is not a query and returns no rows", cure="Give a SELECT.")
             # DuckDB 2 dropped the older name.
             read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
             found: pa.RecordBatchReader = read(batch_rows)
         except duckdb.Error as error:
-            raise _failure(error, views, what) from None
-        return pa.RecordBatchReader.from_batches(found.schema, _rows(found, stack.pop_all(), views, what))
+            raise _failure(error, told, tables=[*views], what=what) from None
+        failed = partial(_failure, told=told, tables=[*views], what=what)
+        return pa.RecordBatchReader.from_batches(found.schema, _rows(found, stack.pop_all(), failed))
 
 
 def _registered(
@@ -63,7 +69,9 @@ def _registered(
     return view
 
 
-def _rows(found: pa.RecordBatchReader, stack: ExitStack, views: Views, what: str) -> Iterator[pa.RecordBatch]:
+def _rows(
+    found: pa.RecordBatchReader, stack: ExitStack, failed: Callable[[Exception], LanceError]
+) -> Iterator[pa.RecordBatch]:
     """The rows; afterwards the connection and its folder are gone."""
     with stack:
         batches = iter(found)
@@ -73,13 +81,15 @@ def _rows(found: pa.RecordBatchReader, stack: ExitStack, views: Views, what: str
             except LanceError:
                 raise
             except Exception as error:  # whichever class the engine gives to an error of a view
-                raise _failure(error, views, what) from error
+                raise failed(error) from error
             if batch is None:
                 return
             yield batch
 
 
-def _failure(error: Exception, views: Views, what: str) -> LanceError:
-    """What ended the query: the error of a table, else what the engine refused."""
-    failures = (view.failure for view in views.values() if isinstance(view, TableView))
-    return next((failure for failure in failures if failure is not None), None) or refusal(error, views, what=what)
+def _failure(
+    error: Exception, told: Sequence[TableView | EngineFunctions], *, tables: Sequence[str], what: str
+) -> LanceError:
+    """What ended the query: the error of a table or of a function of ours, else what the engine refused."""
+    failures = (one.failure for one in told)
+    return next((failure for failure in failures if failure is not None), None) or refusal(error, tables, what=what)

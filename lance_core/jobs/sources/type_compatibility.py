@@ -6,7 +6,7 @@ The rules are SQL's store assignment, narrowed where a silent change of meaning 
 
     int32 -> int64, uint8      yes (a value that does not fit is an error when it is met)
     list<double> -> fixed_size_list<float>[768]     yes (lengths are checked when they are met)
-    double -> float            yes (rounds); double -> int: no
+    double -> float            yes (rounds); double -> decimal: yes (rounds, half away from zero); double -> int: no
     string -> int, int -> string, timestamp without zone -> with zone: no, convert in the source
 """
 
@@ -118,6 +118,7 @@ _RULES: tuple[tuple[Test, Test], ...] = (
     (pt.is_integer, _is_number),
     (pt.is_integer, pt.is_decimal),
     (pt.is_floating, pt.is_floating),
+    (pt.is_floating, pt.is_decimal),
     (pt.is_decimal, pt.is_decimal),
     (pt.is_decimal, pt.is_floating),
     (_is_text, _is_text),

@@ -1,0 +1,293 @@
+"""A query of an engine's SQL in which expressions are computed as this library computes them: division of integers, casts,
+rounding, decimals.
+
+::
+
+    SELECT u.n / 4 AS q FROM users u JOIN s USING (id)
+        ->  SELECT lance_1(u.n) AS q FROM users u JOIN s USING (id)        lance_1: `c0 / 4` over c0: int64
+
+The engine joins, groups, sorts and counts; operators and functions that it may answer otherwise become functions of ours,
+each for the types that its operands have there. An operand may be anything that the engine computes, such as a sum. What has
+no meaning of ours stays the engine's: an unknown function, types that only it has, arithmetic of dates and times.
+
+Importing this file imports sqlglot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+from sqlglot import exp, parse
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import SqlglotError
+
+from lance_core.errors import FilterError
+from lance_core.expr.ast import Expr
+from lance_core.expr.evaluate import evaluate_value, type_of
+from lance_core.expr.parse import translate_tree
+from lance_core.expr.query_rules import differs, is_candidate
+
+Evaluate = Callable[[Sequence[Any]], Any]
+"""Columns of one length, at least one, to the column of results."""
+_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+_CLOSED = (exp.Query, exp.DataType, exp.Identifier, exp.Column, exp.Interval, exp.Lambda, exp.Star, exp.Var, *_CONSTANTS)
+"""What has no operands to look into."""
+_BY_ALIAS = (exp.Order, exp.Having, exp.Qualify)
+"""Clauses in which a name is first that of a result."""
+
+
+class SqlEngine(Protocol):
+    """What rewriting asks of an engine."""
+
+    def describe(self, query: str) -> pa.Field[Any] | None:
+        """Name and type of a query's only column; None for a query that the engine refuses."""
+
+    def type_name(self, found: Any) -> str | None:
+        """The engine's name of a type; None for one that it does not have."""
+
+    def add_function(self, name: str, types: Sequence[Any], result: Any, evaluate: Evaluate) -> None:
+        """Offer a function."""
+
+
+class EngineSql(DuckDB):
+    """DuckDB's grammar; calls keep their names and arguments."""
+
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: rule for name, rule in DuckDB.Parser.FUNCTION_PARSERS.items() if name in _PARSERS
+        }
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+
+
+def in_our_meaning(query: str, engine: SqlEngine) -> str:
+    """The query with functions of ours, which the engine is offered; as it was where it needs none, and where its grammar
+    is not known."""
+    try:
+        trees = parse(query, dialect=EngineSql)
+        if len(trees) != 1 or trees[0] is None:
+            return query
+        rewriter = _Rewriter(engine)
+        made = rewriter.query(trees[0])
+        return _text(made) if rewriter.changed else query
+    except (SqlglotError, RecursionError):
+        return query
+
+
+def _text(node: Any) -> str:
+    return str(node.sql(dialect=EngineSql, normalize_functions=False))
+
+
+class _Rewriter:
+    """Rewrites the expressions of one statement; each function is offered once."""
+
+    def __init__(self, engine: SqlEngine) -> None:
+        self.changed = False
+        self._engine = engine
+        self._names: dict[tuple[Expr, pa.Schema], str] = {}
+        self._made: dict[int, tuple[Any, Any]] = {}
+        """By the identity of a node, which is kept with it: its type, where it is ours."""
+        self._described: dict[str, pa.Field[Any] | None] = {}
+
+    def query(self, tree: Any) -> Any:
+        """The tree; queries that others read are rewritten first."""
+        for scope in _scopes(tree):
+            for root in [*_roots(scope)]:
+                name = self._name(root, scope)
+                made = self._root(root, scope)
+                if made is not root:
+                    self.changed = True
+                    root.replace(made if name is None else exp.alias_(made, name, quoted=True))
+        return tree
+
+    def _root(self, root: Any, scope: Any) -> Any:
+        if isinstance(root, exp.Literal) and not root.is_string and _is_column(root):
+            # Numbers are int64 or doubles here; there they are int32 or decimals.
+            return exp.cast(root.copy(), "bigint" if str(root.this).isdecimal() else "double")
+        return self._expression(root, scope)
+
+    def _name(self, root: Any, scope: Any) -> str | None:
+        """What the engine calls a column of a result to which the query gives no name."""
+        if root.arg_key != "expressions" or root.parent is not scope or isinstance(root, (exp.Column, exp.Star)):
+            return None
+        found = self._describe(root, scope)
+        return None if found is None else found.name
+
+    def _expression(self, node: Any, scope: Any) -> Any:
+        """The node, its operands rewritten, or what stands in its place."""
+        if _is_constant(node):
+            return node
+        for child in [*_operands(node)]:
+            made = self._expression(child, scope)
+            if made is not child:
+                self.changed = True
+                child.replace(made)
+        return self._call(node, scope) if is_candidate(node) else node
+
+    def _call(self, node: Any, scope: Any) -> Any:
+        """The call that stands in the place of an operator or a function; the node where the engine's answer stands."""
+        operands = [child for child in _operands(node) if not _is_constant(child)]
+        types = [self._type(child, scope) for child in operands]
+        if any(found is None for found in types):
+            return node
+        schema = pa.schema([pa.field(f"c{number}", found) for number, found in enumerate(types)])
+        try:
+            expr = translate_tree(_pattern(node), schema)
+            result = type_of(expr, schema)
+        except FilterError:
+            return node
+        result = pa.string() if result == pa.large_string() else result
+        names = [self._engine.type_name(found) for found in (*types, result)]
+        if None in names or not differs(node, types, result, lambda: self._type(node, scope)):
+            return node
+        given = [exp.cast(child.copy(), str(name), dialect=EngineSql) for child, name in zip(operands, names, strict=False)]
+        made = exp.Anonymous(this=self._function(expr, schema, result), expressions=given or [exp.Literal.number(0)])
+        self._made[id(made)] = made, result
+        return made
+
+    def _function(self, expr: Expr, schema: pa.Schema, result: Any) -> str:
+        """The name of a function that computes an expression."""
+        key = expr, schema
+        if key not in self._names:
+            name = self._names[key] = f"lance_{len(self._names) + 1}"
+            self._engine.add_function(name, schema.types or [pa.int32()], result, _evaluate(expr, schema, result))
+        return self._names[key]
+
+    def _type(self, node: Any, scope: Any) -> Any:
+        """What the engine is given as an operand; None where that cannot be known."""
+        inner = node
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if id(inner) in self._made:
+            return self._made[id(inner)][1]
+        if isinstance(node, exp.Column) and not node.table and _is_result(node, scope):
+            return None
+        found = self._describe(node, scope)
+        return None if found is None else found.type
+
+    def _describe(self, node: Any, scope: Any) -> pa.Field[Any] | None:
+        """Name and type of an expression where it stands, or in a query around it."""
+        around = scope
+        while True:
+            text = _text(_alone(node, around))
+            if text not in self._described:
+                self._described[text] = self._engine.describe(text)
+            found = self._described[text]
+            around = None if around is None else around.find_ancestor(exp.Select)
+            if found is not None or around is None:
+                return found
+
+
+def _evaluate(expr: Expr, schema: pa.Schema, result: Any) -> Evaluate:
+    def evaluate(columns: Sequence[Any]) -> Any:
+        arrays = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=False)]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else _rows(len(columns[0]))
+        found = evaluate_value(expr, batch)
+        return found if found.type == result else found.cast(result)
+
+    return evaluate
+
+
+def _rows(count: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(count)], names=["c0"])
+
+
+def _scopes(tree: Any) -> Iterator[Any]:
+    """The queries of a statement, each after those that it may read."""
+    first = [tree.args.get(name) for name in ("with_", "with", "from_", "from", "joins", "laterals")]
+    seen: list[Any] = []
+    for part in (*first, *tree.args.values()):
+        for child in part if isinstance(part, list) else [part]:
+            if isinstance(child, exp.Expression) and not any(child is other for other in seen):
+                seen.append(child)
+                yield from _scopes(child)
+    if isinstance(tree, (exp.Select, exp.Values)):
+        yield tree
+
+
+def _roots(scope: Any) -> Iterator[Any]:
+    """The whole expressions of a query: its columns, conditions, groups, orders."""
+    if isinstance(scope, exp.Values):
+        for row in scope.expressions:
+            yield from row.expressions if isinstance(row, exp.Tuple) else ()
+        return
+    yield from (column.this if isinstance(column, exp.Alias) else column for column in scope.expressions)
+    for star in (column.this if isinstance(column, exp.Column) else column for column in scope.expressions):
+        named = star.args.get("replace") or star.args.get("replace_") if isinstance(star, exp.Star) else None
+        yield from (item.this for item in named or ())
+    yield from (scope.args[name].this for name in ("where", "having", "qualify") if scope.args.get(name))
+    yield from (join.args["on"] for join in scope.args.get("joins") or () if join.args.get("on"))
+    for name in ("group", "order"):
+        for item in scope.args[name].expressions if scope.args.get(name) else ():
+            yield item.this if isinstance(item, exp.Ordered) else item
+
+
+def _is_column(root: Any) -> bool:
+    """Whether a whole expression is a value of a result, and not the number of a column to order by."""
+    holder = root.parent if isinstance(root.parent, exp.Alias) else root
+    return holder.arg_key == "expressions" and isinstance(holder.parent, (exp.Select, exp.Tuple))
+
+
+def _operands(node: Any) -> Iterator[Any]:
+    """The expressions right below a node; branches of a CASE are below it."""
+    if isinstance(node, _CLOSED):
+        return
+    for part in node.args.values():
+        for child in part if isinstance(part, list) else [part]:
+            if isinstance(child, exp.If) and isinstance(node, exp.Case):
+                yield from _operands(child)
+            elif isinstance(child, exp.Expression) and not isinstance(child, (exp.DataType, exp.Identifier, exp.Var)):
+                yield child
+
+
+def _is_constant(node: Any) -> bool:
+    inner = node.this if isinstance(node, (exp.Neg, exp.Paren)) else node
+    return isinstance(inner, (*_CONSTANTS, exp.Interval))
+
+
+def _pattern(node: Any) -> Any:
+    """The node over columns c0, c1, ... in the places of its operands."""
+    made = node.copy()
+    found = [child for child in _operands(made) if not _is_constant(child)]
+    for number, child in enumerate(found):
+        inner = child
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        column = exp.column(f"c{number}")
+        # A constant takes the type of a column beside it, and not that of another expression.
+        child.replace(column if isinstance(inner, exp.Column) else exp.Anonymous(this="coalesce", expressions=[column]))
+    return made
+
+
+def _is_result(column: Any, scope: Any) -> bool:
+    """Whether a name may be that of a result, in a clause where it would mean that."""
+    if column.find_ancestor(*_BY_ALIAS, exp.Select) is scope:
+        return False
+    names = {item.alias.lower() for item in scope.expressions if isinstance(item, exp.Alias)}
+    return column.name.lower() in names
+
+
+def _alone(node: Any, scope: Any) -> Any:
+    """A query for one expression over what the query reads."""
+    made = exp.Select(expressions=[node.copy()])
+    if scope is None:
+        return made
+    for name in ("from_", "from", "joins", "laterals"):
+        part = scope.args.get(name)
+        if part:
+            made.set(name, [item.copy() for item in part] if isinstance(part, list) else part.copy())
+    tables: dict[str, Any] = {}
+    recursive, at = False, scope
+    while at is not None:
+        found = at.args.get("with_") or at.args.get("with")
+        if found is not None:
+            recursive = recursive or bool(found.args.get("recursive"))
+            tables = {item.alias.lower(): item for item in found.expressions} | tables
+        at = at.parent
+    if tables:
+        key = "with_" if "with_" in exp.Select.arg_types else "with"
+        made.set(key, exp.With(expressions=[item.copy() for item in tables.values()], recursive=recursive))
+    return made
