@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: jvm jvm-check ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
+.PHONY: jvm jvm-check spark-matrix ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -68,6 +68,10 @@ test-slow: setup $(VENV)/.site .azurite/.installed chromium ## the long tests: m
 matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 	$(BIN)/python tests/matrix/run_matrix.py
+
+spark-matrix: setup ## the Spark source with and without the bridge on each supported Spark, 3.5 to 4.2, in environments of their own
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
+	$(BIN)/python tests/matrix/spark_matrix.py
 
 SCHEDULES ?= 20000
 simulate: setup ## the commit protocol on every schedule: SCHEDULES of each scenario and store, then as many by chance

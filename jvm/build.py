@@ -24,6 +24,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 JAR = HERE.parent / "lance_core" / "spark" / "bridge" / "lance-bridge.jar"
+SPARK = "4.2.0"
+"""The Spark that the committed jar is compiled against; it is tried on every release of `tests/matrix/spark_matrix.py`."""
 JDK = "17"
 """The major version that builds the committed jar. Its class files run on every Java of Spark 3.5 to 4.3 from 17 on."""
 

@@ -41,9 +41,10 @@ TABLE = pa.table(
 def registered(spark):
     """A session in which `lance` is the Python source, or that of the jar where the session has it."""
     from lance_core.spark.bridge import is_enabled
-    from lance_core.spark.source import register
 
     if not is_enabled(spark):
+        from lance_core.spark.source import register  # not there before Spark 4.0
+
         register(spark)
     return spark
 
