@@ -14,6 +14,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from lance_core.errors import SourceMissingError
 from lance_core.jobs.sources.open_source import open_local_source
 from lance_core.jobs.sources.source_files import (
     SourceFile,
@@ -158,3 +159,10 @@ def test_an_object_source_is_opened_with_no_more_requests_than_arrow_takes(
     assert source.num_rows in (2, 6)
     assert len(source.files) in (1, 3)
     assert len(requests) <= len(plain), (requests, plain)
+
+
+@pytest.mark.parametrize("path", ["/nowhere/x.parquet", "/nowhere/*.parquet", "file:///nowhere/x.parquet"])
+def test_a_file_that_is_not_there_yet_may_come(path: str) -> None:
+    with pytest.raises(SourceMissingError, match="does not exist") as raised:
+        open_local_source(_spec(path, format_="parquet"))
+    assert raised.value.retryable
