@@ -84,6 +84,19 @@ def configured(name: str) -> str:
     return str(_conf().get("lance", name, fallback="") or "")
 
 
+def states_of_instances(ti: Any, task_id: str) -> dict[int, str | None]:
+    """The states of a mapped task's instances in the run of `ti`, by map index; empty where Airflow does not say."""
+    if hasattr(ti, "get_task_states"):
+        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=[task_id], run_ids=[ti.run_id]).get(ti.run_id) or {}
+        begin = f"{task_id}_"
+        found = {name.removeprefix(begin): state for name, state in states.items() if name.startswith(begin)}
+        return {int(index): state for index, state in found.items() if index.isdecimal()}
+    if hasattr(ti, "get_dagrun"):  # Airflow 2.11, whose tasks have the database
+        instances = ti.get_dagrun().get_task_instances()
+        return {item.map_index: item.state for item in instances if item.task_id == task_id and item.map_index >= 0}
+    return {}
+
+
 def api_base_url() -> str:
     """The address of the API server: `[api] base_url`; empty if not configured."""
     return str(_conf().get("api", "base_url", fallback="") or "")
@@ -117,5 +130,6 @@ __all__ = [
     "determine_kwargs",
     "mask_secret",
     "record_seconds",
+    "states_of_instances",
     "task_decorator_factory",
 ]

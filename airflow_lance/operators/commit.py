@@ -70,6 +70,8 @@ class LanceCommitOperator(LanceTableOperator):
         for task in source_tasks(staged):
             if issubclass(operator_class(task), LanceStageOperator):
                 commits_later(task)
+        # By name: `staged` has the references once it is rendered.
+        self.source_task_ids = tuple(task.task_id for task in source_tasks(staged))
         self._options: dict[str, Any] = {}
         self._touched: Touched | None = None
 
@@ -107,8 +109,23 @@ class LanceCommitOperator(LanceTableOperator):
                 re_execute=self.re_execute,
                 partitions=plain_keys([*plain_keys(self.partitions), *_partitions_of(references)]),
             )
+            self._name_former_members(context, uri=uri, references=references, is_whole=not missing)
         self._touched = Touched(uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
         return result
+
+    def _name_former_members(
+        self, context: Context, *, uri: str, references: Sequence[Mapping[str, Any]], is_whole: bool
+    ) -> None:
+        from airflow_lance.execution.former_members import Received, abort_former_members
+
+        if not self.source_task_ids or not self.has_dag():  # type: ignore[no-untyped-call]
+            return
+        identities = frozenset(str(item.get("identity") or item.get("uuid")) for item in references)
+        received = Received(uri, self._options, identities, is_whole)
+        try:
+            abort_former_members(self, context, tasks=self.source_task_ids, received=received)
+        except Exception as error:  # the commit has landed: whatever is left is garbage collection's
+            self.log.warning("Members that are no longer part of a mapped list were not looked for: %s", error)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the table at its new version, with its columns and the rows and bytes that were added."""

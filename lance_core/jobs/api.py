@@ -18,7 +18,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -27,18 +27,20 @@ from lance_core.commit.model import StagedTransaction
 from lance_core.commit.record_types import work_digest
 from lance_core.commit.registry.attempts import list_staged, read_finished
 from lance_core.commit.registry.ledger import recorded_version
+from lance_core.commit.staging.abort import abort_attempt
 from lance_core.dataset.refs.branches import MAIN
-from lance_core.errors import LanceError, RetryableConflictError
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.scope import is_below
 from lance_core.io.store import Store
 from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
-from lance_core.jobs.runtime import landed_work, lifecycle
+from lance_core.jobs.runtime import landed_work, lifecycle, siblings
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.other_content import warn_of_other_content
 from lance_core.jobs.runtime.protocols import JobResult, Runner
+from lance_core.jobs.runtime.siblings import Sibling
 from lance_core.jobs.sources.lance_table import OptionsOf, open_lance
 from lance_core.jobs.sources.open_source import LANCE, from_sql
 from lance_core.jobs.specs.identity import canonical_uri
@@ -57,9 +59,11 @@ __all__ = [
     "abort",
     "abort_identity",
     "abort_rejected",
+    "abort_staged",
     "begin_watch",
     "commit",
     "find_done",
+    "find_siblings",
     "is_below",
     "look",
     "make_runner",
@@ -226,6 +230,22 @@ def abort_rejected(reference: Mapping[str, Any], *, options: Options, log: Log) 
         store = open_store(str(reference["uri"]), options)
         removed = abort_attempt(store, str(reference["identity"]), str(reference["attempt"]))
         log.info("Removed the rejected rows (%d files): the next run reads the source again", len(removed))
+
+
+def find_siblings(
+    uri: str, *, dag_id: str, run_id: str, task_id: str, besides: Collection[str], options: Options
+) -> list[Sibling]:
+    """Finished work of a mapped task in a run that no version has, without the identities `besides`."""
+    return siblings.find_siblings(open_store(uri, options), dag_id=dag_id, run_id=run_id, task_id=task_id, besides=besides)
+
+
+def abort_staged(uri: str, identity: str, attempt: str, *, options: Options, by: str) -> bool:
+    """Abort finished work, behind its decision; False where it has landed, or where it is unknown whether it has."""
+    try:
+        abort_attempt(open_store(uri, options), identity, attempt, by=by)
+    except (IncompatibleConflictError, CommitStateUnknownError):
+        return False
+    return True
 
 
 def commit(
