@@ -17,6 +17,7 @@ from lance_core.commit.log.deletion_files import deletion_file_path
 from lance_core.commit.log.manifests import load_manifest, manifest_paths, open_path
 from lance_core.commit.log.transactions import transaction_of
 from lance_core.commit.references import is_referenced, referenced_files
+from lance_core.commit.registry.group_fences import version_of
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.to_table import scan_table
@@ -29,6 +30,7 @@ from lance_core.wire.manifest_file import decode_manifest_file
 from tests.simulation.model import Row, Rows
 from tests.simulation.world import World
 
+_MEMORY = (f"{naming.LEDGER}/", f"{naming.PRIVATE}/incarnation.json")
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
 
@@ -136,6 +138,28 @@ def orphans(world: World) -> list[str]:
     needed = frozenset(references(world))
     paths = [path for path in world.objects if path.split("/", 1)[0] in _FOLDERS]
     return [path for path in paths if not is_referenced(path, needed)]
+
+
+def leftovers(world: World, *, unsettled: Collection[str]) -> list[str]:
+    """Records that are no memory of the table: in the end only what has landed is worth one.
+
+    `unsettled`: identities of which nobody knows whether they landed; what speaks of them stays until it is settled. What
+    was decided about a group on the newest version stands until there is another.
+    """
+    newest = max(version for version, _ in manifest_paths(world.store))
+    found = [path for path in world.objects if path.startswith(f"{naming.PRIVATE}/") and not path.startswith(_MEMORY)]
+    found = [path for path in found if _planned_on(path) != newest]
+    if unsettled:  # the claims and decisions of their commits name others, too
+        return [
+            path for path in found if path.startswith(f"{naming.STAGED}/") and not any(name in path for name in unsettled)
+        ]
+    return found
+
+
+def _planned_on(path: str) -> int:
+    """The version on which a group was planned whose record this is; -1 for other records."""
+    folder, _, name = path.rpartition("/")
+    return version_of(name.removesuffix(".json")) if folder == naming.FENCES else -1
 
 
 def landings(world: World) -> Counter[str]:

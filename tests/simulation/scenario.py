@@ -30,7 +30,7 @@ from lance_core.jobs.specs.spec import CommitSpec
 from tests.simulation.determinism import installed
 from tests.simulation.engine import Engine, ScheduleChoice, ScheduledRun
 from tests.simulation.histories import Histories
-from tests.simulation.judge import Judge, broken, landings, of_strays, orphans, overlooked, theirs
+from tests.simulation.judge import Judge, broken, landings, leftovers, of_strays, orphans, overlooked, theirs
 from tests.simulation.model import IdentityWork, Rows, serial_outcomes
 from tests.simulation.schedule import CRASH, LATE, LOST, STALE, Deviation, Schedule
 from tests.simulation.stores import URI, world_of
@@ -78,7 +78,7 @@ KINDS: Mapping[str, str] = {
     TWICE: "an identity landed in two versions",
     BLOCKED: "nobody can go on, although the history is whole",
     ERRED: "an error that is none of this library's, or no end",
-    LITTER: "a file of no version that gc left",
+    LITTER: "a file of no version, or a record that is no memory of anything, which gc left",
     MISLED: "an actor ended as if the table were damaged, and it was whole",
 }
 
@@ -249,6 +249,8 @@ class Theatre:
                 verdict.orphans[why] += 1
             else:
                 verdict.problems.append(Problem(LITTER, path))
+        unsettled = [work.identity for work in self.stage.works if landed[work.name] is None and work.identity]
+        verdict.problems += [Problem(LITTER, path) for path in leftovers(self.world, unsettled=unsettled)]
         twice = [identity for identity, count in landings(self.world).items() if count > 1]
         verdict.problems += [Problem(TWICE, identity) for identity in twice]
 

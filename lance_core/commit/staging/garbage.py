@@ -271,6 +271,14 @@ def _settled_groups(store: Store) -> list[str]:
     return [naming.group_path(group) for group in settled if not is_damaged(found[group])]
 
 
+def _notes_of_landed(store: Store) -> list[str]:
+    """Notes that work was about to be staged again which has landed: such a put, or its removal, may have come late."""
+    paths = [entry.path for entry in store.list(f"{naming.STAGED}/") if entry.path.endswith("/reexecute.json")]
+    by_identity = {path.split("/")[-2]: path for path in paths}
+    landed = _on_record(store, [*by_identity]) if paths else ()
+    return [path for identity, path in by_identity.items() if identity in landed]
+
+
 def _tidy(store: Store, found: _Found, now: float) -> None:
     """Notes that nobody needs any more: progress of attempts without a record, decisions about attempts that are over."""
     known = registry.RecordedAttempts.of(store)
@@ -288,5 +296,6 @@ def _tidy(store: Store, found: _Found, now: float) -> None:
     each(store, old, lambda place, key: forget_withdrawal(place, *key))
     delete_all(store, _settled_groups(store))
     attempts = {attempt for _, attempt in known.started}
+    delete_all(store, _notes_of_landed(store))
     notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
     delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])
