@@ -96,7 +96,7 @@ FUZZ ?= 100000
 
 hostile: setup ## HOSTILE tables by strangers, every kind of file changed by its structure, and as many forged indices, schemas and fields by reflection
 	$(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --count $(HOSTILE)
-	$(BIN)/python tests/security/hostile_indices.py --processes $(JOBS) --count $(HOSTILE)
+	$(BIN)/python tests/security/hostile_indices.py --count $(HOSTILE)
 	$(BIN)/python tests/security/forged_types.py --count $(HOSTILE)
 	$(BIN)/python tests/security/hostile_structures.py --count $(HOSTILE)
 

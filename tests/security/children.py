@@ -22,6 +22,8 @@ from pathlib import Path
 
 SILENT_SECONDS = 120.0
 """A case that says nothing for so long hangs inside native code: Python code is ended by the child's own timers."""
+START_SECONDS = 900.0
+"""Until the first case: a child builds its tables and compiles, on a machine that may have much else to do."""
 SHARE = 500
 """Cases of one child."""
 
@@ -111,10 +113,10 @@ class _Silence:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.fired = False
-        self._timer = self._new()
+        self._timer = self._new(START_SECONDS)
 
-    def _new(self) -> threading.Timer:
-        timer = threading.Timer(SILENT_SECONDS, self._fire)
+    def _new(self, seconds: float) -> threading.Timer:
+        timer = threading.Timer(seconds, self._fire)
         timer.daemon = True
         timer.start()
         return timer
@@ -125,7 +127,7 @@ class _Silence:
 
     def heard(self) -> None:
         self._timer.cancel()
-        self._timer = self._new()
+        self._timer = self._new(SILENT_SECONDS)
 
     def stop(self) -> None:
         self._timer.cancel()

@@ -5,8 +5,9 @@
     python tests/security/hostile_indices.py --count 16000      exit status 1 when something escaped
 
 A CRC finds damage, not forgery. A case takes one file of one index, changes it by its structure (columns and their values,
-the JSON of its metadata, its global buffers) or by its bytes, writes the checksums that fit, and then searches, describes
-and checks. Allowed are an answer and a LanceError, within a time and a memory.
+the JSON of its metadata, its global buffers and every field of a message in one, bitmaps that claim billions of rows) or by
+its bytes, writes the checksums that fit, and then searches, describes and checks. Allowed are an answer and a LanceError,
+within 5 s of processor time and 512 MB; every case runs in a child process (`children.py`), so that an abort is a finding.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import struct
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -22,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 import lance_core
 from lance_core.arrow import schema_from_arrow
@@ -32,11 +35,14 @@ from lance_core.format.version import FileVersion
 from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
 from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
+from lance_core.wire.pb import index_pb2
 
-if __package__:
-    from tests.security.hostile_tables import NUMBERS, TEXTS, Escape, Watch, changed_bytes, changed_json, guarded, seal
-else:
-    from hostile_tables import NUMBERS, TEXTS, Escape, Watch, changed_bytes, changed_json, guarded, seal
+sys.path.insert(0, str(Path(__file__).parent))
+
+from budget import Budget
+from children import run_in_children
+from hostile_tables import NUMBERS, TEXTS, Watch, changed_bytes, changed_json, prepare, seal
+from reflection import edited, places
 
 ROWS, DIMENSION = 256, 8
 SCALAR: Mapping[str, tuple[str, str]] = {
@@ -124,7 +130,7 @@ def _restructured(rng: random.Random, path: Path) -> str:
         note = f"metadata {key}: {note}"
     elif turn == "buffers" and buffers:
         number = rng.randrange(len(buffers))
-        buffers[number], note = changed_bytes(rng, bytes(buffers[number]))
+        buffers[number], note = _changed_buffer(rng, bytes(buffers[number]))
         note = f"buffer {number}: {note}"
     elif turn == "columns":
         name = rng.choice(table.column_names)
@@ -145,6 +151,40 @@ def _restructured(rng: random.Random, path: Path) -> str:
             writer.write(batch)
         writer.finish()
     return note
+
+
+def _changed_buffer(rng: random.Random, data: bytes) -> tuple[bytes, str]:
+    """A message of an index with another field, or other bytes."""
+    kind = rng.choice((index_pb2.IVF, index_pb2.PQ, index_pb2.Tensor))
+    if rng.random() < 0.8:
+        try:
+            message = kind.FromString(data)
+            place = rng.choice(list(places(message)))
+            word = rng.choice(place.words)
+            return edited(message, place, word), f"{place} = {word!r:.60}"
+        except (DecodeError, ValueError, TypeError):
+            pass
+    return changed_bytes(rng, data)
+
+
+def runs(containers: int) -> bytes:
+    """A roaring bitmap in which each container is one run of all its 65,536 numbers: 16 bytes each."""
+    head = struct.pack("<I", 12347 | (containers - 1) << 16) + b"\xff" * ((containers + 7) // 8)
+    keys = b"".join(struct.pack("<HH", key, 0xFFFF) for key in range(containers))
+    first = len(head) + len(keys) + (4 * containers if containers >= 4 else 0)
+    offsets = b"".join(struct.pack("<I", first + 6 * key) for key in range(containers)) if containers >= 4 else b""
+    return head + keys + offsets + struct.pack("<HHH", 1, 0, 0xFFFF) * containers
+
+
+def _bomb(rng: random.Random) -> bytes:
+    """A bitmap, a treemap or a map of addresses that claims up to billions of rows, of one fragment or of many."""
+    bitmap = runs(rng.choice((1, 16, 1000, 1 << 16)))
+    fragments = rng.choice((1, 3)) if len(bitmap) > 100_000 else rng.choice((1, 100))
+    parts = [struct.pack("<I", number) + bitmap for number in range(fragments)]
+    sized = [struct.pack("<II", number, len(bitmap)) + bitmap for number in range(fragments)]
+    whole = struct.pack("<I", 100_000) + b"".join(struct.pack("<II", number, 0) for number in range(100_000))
+    treemap, addresses = struct.pack("<Q", fragments) + b"".join(parts), struct.pack("<I", fragments) + b"".join(sized)
+    return rng.choice((bitmap, treemap, addresses, whole))
 
 
 def _other_values(rng: random.Random, table: pa.Table) -> tuple[pa.Table, str]:
@@ -174,6 +214,8 @@ def _extreme(rng: random.Random, kind: pa.DataType, value: Any) -> Any:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return rng.choice(TEXTS)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        if rng.random() < 0.4:
+            return _bomb(rng)
         return changed_bytes(rng, value)[0] if value else b"\xff" * 8
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [_extreme(rng, kind.value_type, None) for _ in range(rng.choice((0, 1, 40)))]
@@ -184,35 +226,54 @@ def _extreme(rng: random.Random, kind: pa.DataType, value: Any) -> Any:
     return value
 
 
-def run_case(seed: int, good: Path, work: Path, watch: Watch) -> list[Escape]:
-    """One forged index, and what asks it."""
-    rng = random.Random(seed)
-    kind = KINDS[seed % len(KINDS)]
+def try_case(case: int, good: Path, work: Path, watch: Watch, budget: Budget) -> list[str]:
+    """What escaped of one forged index, and of what asks it."""
+    rng = random.Random(case)
+    kind = KINDS[case % len(KINDS)]
     shutil.rmtree(work / kind, ignore_errors=True)
     shutil.copytree(good / kind, work / kind)
     folder = rng.choice(sorted(item for item in (work / kind / "_indices").iterdir() if item.is_dir()))
     note = change(rng, folder)
-    watch.cases.add(hash((kind, note, *[zlib.crc32(path.read_bytes()) for path in sorted(folder.iterdir())])))
     found = []
     for verb, action in verbs(str(work / kind), kind).items():
         shared_cache().clear()
-        what = guarded(action, watch, work)
+        what = budget.guarded(action, watch, work)
         if what:
-            found.append(Escape(seed, f"{kind}/{note}", verb, what))
+            found.append(f"{kind}/{note}: {verb}: {what}".replace("\n", " "))
     return found
 
 
-def main() -> int:
-    from hostile_tables import run_many, run_shares
+def child(cases: range) -> int:
+    """The cases of one process."""
+    place, watch = prepare("indices-")
+    try:
+        build(place / "good")
+        for kind in KINDS:  # compile and import everything first
+            for action in verbs(str(place / "good" / kind), kind).values():
+                action()
+        budget = Budget()
+        for case in cases:
+            print(f"start {case}", flush=True)
+            for what in try_case(case, place / "good", place / "work", watch, budget):
+                print(f"escape {case} {what}", flush=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return 0
 
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=16_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--child", action="store_true", help="try the cases in this process")
+    parser.add_argument("--state", type=Path, help="a file that remembers how far this run has come")
     given = parser.parse_args()
-    if given.processes > 1:
-        return run_shares([sys.executable, __file__], given.seed, given.count, given.processes)
-    return run_many(range(given.seed, given.seed + given.count), build, run_case, what="forged indices")
+    cases = range(given.seed, given.seed + given.count)
+    if given.child:
+        return child(cases)
+    findings = run_in_children([__file__, "--child"], cases, state=given.state)
+    print(f"{len(cases)} forged indices from {given.seed}, {len(findings)} escapes")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError
+from lance_core.format.fragment import Fragment
 from lance_core.format.index_details import FragmentDigest, ReuseDetails, ReuseGroup, ReuseVersion
 from lance_core.rowids.bitmap import decode_bitmap, encode_bitmap
+from lance_core.table.operations.update import Update
 from lance_core.wire.indices import MAX_COVERED, Coverages, decode_index_section
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file
 from lance_core.wire.pb import table_pb2, transaction_pb2
@@ -98,6 +100,16 @@ def test_a_reuse_index_that_moves_other_numbers_of_rows_takes_no_memory() -> Non
     group: Any = ReuseGroup(treemap, (FragmentDigest(0, 10, 0),), (FragmentDigest(1, 10, 0),))
     with pytest.raises(CorruptFileError, match="moves 4294967296 rows into fragments of 10 rows"):
         fragment_reuse._move(group, 1)
+
+
+def test_updated_offsets_are_no_more_than_the_rows_of_their_fragment() -> None:
+    fragment = Fragment(id=3, files=(), physical_rows=10)
+    operation = Update(
+        removed_fragment_ids=(), updated_fragments=(fragment,), new_fragments=(), fields_modified=(1,),
+        updated_fragment_offset_bitmaps={3: runs(1 << 16)},
+    )  # fmt: skip
+    with pytest.raises(CorruptFileError, match="4294967296 updated offsets are claimed for fragment 3 of 10 rows"):
+        operation._offsets()
 
 
 def test_a_fragment_without_ids_is_damage_for_a_compaction(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import Fragment
 from lance_core.rowids.bitmap import bitmap_array, decode_bitmap
 from lance_core.table.operations.base import CompactedSsTable
@@ -86,9 +87,15 @@ class Update:
 
     def _offsets(self) -> dict[int, Sequence[int]]:
         """fragment id -> offsets of the rows whose columns were rewritten, from whichever of the two forms there is."""
-        offsets: dict[int, Sequence[int]] = {
-            fragment_id: bitmap_array(decode_bitmap(data, what="updated offsets")).tolist()
-            for fragment_id, data in self.updated_fragment_offset_bitmaps.items()
-        }
+        rows = {item.id: item.physical_rows for item in self.updated_fragments}
+        offsets: dict[int, Sequence[int]] = {}
+        for fragment_id, data in self.updated_fragment_offset_bitmaps.items():
+            bitmap = decode_bitmap(data, what="updated offsets")
+            most = rows.get(fragment_id, 0)
+            if len(bitmap) > most:  # before memory is taken for a claim
+                raise CorruptFileError(
+                    f"{len(bitmap)} updated offsets are claimed for fragment {fragment_id} of {most} rows"
+                )
+            offsets[fragment_id] = bitmap_array(bitmap).tolist()
         offsets.update(self.updated_fragment_offsets)
         return offsets
