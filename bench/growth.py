@@ -27,7 +27,7 @@ import pyarrow as pa
 
 import lance_core
 from bench.plot import Panel, draw
-from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.loop import commit_transaction
 from lance_core.io.resolve import resolve_store
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction

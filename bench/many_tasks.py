@@ -21,8 +21,6 @@ import pyarrow as pa
 import lance_core
 from bench.object_client import RunningServer, Traffic, object_server
 from lance_core.commit import naming
-from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.service.commit_staged import commit_staged
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -31,6 +29,8 @@ from lance_core.jobs.runtime.progress import PROGRESS
 from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.service.commit_staged import commit_staged
 from lance_core.table.operations.append import Append
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 

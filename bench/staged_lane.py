@@ -15,13 +15,13 @@ import pyarrow as pa
 
 import lance_core
 from bench.object_client import RunningServer, Traffic, object_server
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.secret import Secret, as_secret
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.garbage import collect_garbage
 
 
 def rows(start: int = 0, count: int = 3) -> pa.Table:

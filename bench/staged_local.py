@@ -20,15 +20,15 @@ import lance
 import pyarrow as pa
 
 from lance_core.commit import naming
-from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.staged import begin_attempt, finish_attempt
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.staging.staged import begin_attempt, finish_attempt
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 

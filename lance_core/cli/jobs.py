@@ -31,10 +31,10 @@ def job(spec: str, commit: bool, as_json: bool) -> None:
 
     A staging job prints the reference to what it staged; `identity` in the spec makes a second run add nothing.
     """
-    from lance_core.commit.model import StagedTransaction
     from lance_core.jobs.registry import spec_from_json
     from lance_core.jobs.run import run_job
     from lance_core.jobs.specs.spec import CommitSpec
+    from lance_core.publish.model import StagedTransaction
 
     parsed = spec_from_json(_text(spec))
     result: Any = run_job(parsed)
@@ -71,11 +71,11 @@ _NO_BOUND = 1 << 62
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def sql(statement: str, tables: dict[str, str], storage_option: dict[str, str], max_rows: int, as_json: bool) -> None:
     """Run one SQL STATEMENT over tables: a SELECT, or INSERT, UPDATE, DELETE or MERGE, which change one. Needs DuckDB."""
-    from lance_core.commit.model import StagedTransaction
     from lance_core.jobs import api
     from lance_core.jobs.run import run_job
     from lance_core.jobs.specs.spec import CommitSpec
     from lance_core.jobs.specs.sql import lance_source, sql_spec
+    from lance_core.publish.model import StagedTransaction
 
     sources = {name: lance_source(uri) for name, uri in tables.items()}
     spec = api.with_options(

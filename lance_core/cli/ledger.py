@@ -22,9 +22,9 @@ def ledger() -> None:
 @click.option("--identity", help="Only this identity.")
 def show(table: Table, output: Output, identity: str | None) -> None:
     """Which work has landed, in which version, and the task that requested it."""
-    from lance_core.commit.record_types import Asked
-    from lance_core.commit.registry.ledger import Landing, landing_of
-    from lance_core.commit.registry.verify import list_ledger
+    from lance_core.commit.identities import Asked
+    from lance_core.publish.registry.ledger import Landing, landing_of
+    from lance_core.publish.registry.verify import list_ledger
 
     store = table.store()
     one = None if identity is None else landing_of(store, identity)
@@ -49,7 +49,7 @@ def show(table: Table, output: Output, identity: str | None) -> None:
 @table_command("verify", versioned=False)
 def verify(table: Table, output: Output) -> None:
     """Name the records that do not count: damaged, or of a table that was here before."""
-    from lance_core.commit.registry.verify import void_records
+    from lance_core.publish.registry.verify import void_records
 
     found = void_records(table.store())
     output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record is valid")
@@ -58,7 +58,7 @@ def verify(table: Table, output: Output) -> None:
 @table_command("repair", versioned=False)
 def repair(table: Table, output: Output) -> None:
     """Set aside the records that `verify` names."""
-    from lance_core.commit.registry.verify import set_aside, void_records
+    from lance_core.publish.registry.verify import set_aside, void_records
 
     store = table.store()
     found = void_records(store)
@@ -71,8 +71,8 @@ def repair(table: Table, output: Output) -> None:
 def forget(table: Table, output: Output, identity: str) -> None:
     """Set aside the record of one identity, so that its work may land again while the history does not show it."""
     from lance_core.commit import naming
-    from lance_core.commit.registry.ledger import landing_of
-    from lance_core.commit.registry.verify import set_aside
+    from lance_core.publish.registry.ledger import landing_of
+    from lance_core.publish.registry.verify import set_aside
 
     store = table.store()
     landing = landing_of(store, identity)
@@ -97,7 +97,7 @@ def fold(table: Table, output: Output, older_than: dt.timedelta | None) -> None:
 
     From then on the cleanup of this table does so, too, once a thousand have come together.
     """
-    from lance_core.commit.registry.folding import DEFAULT_FOLD_AGE, fold_ledger
+    from lance_core.publish.registry.folding import DEFAULT_FOLD_AGE, fold_ledger
 
     store = table.store()
     done = fold_ledger(store, older_than=DEFAULT_FOLD_AGE if older_than is None else older_than)

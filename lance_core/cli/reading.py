@@ -172,7 +172,7 @@ def files(table: Table, output: Output) -> None:
 
 
 def _files(table: Table) -> Iterator[dict[str, Any]]:
-    from lance_core.commit.log.deletion_files import deletion_file_path
+    from lance_core.commit.deletion_files import deletion_file_path
     from lance_core.commit.naming import data_path, transaction_path
 
     manifest = table.open().manifest

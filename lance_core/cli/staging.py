@@ -13,9 +13,9 @@ from lance_core.cli.table import Table, table_command, who
 from lance_core.errors import NotFoundError, UnsupportedRecordError
 
 if TYPE_CHECKING:
-    from lance_core.commit.model import StagedEntry
-    from lance_core.commit.registry.claims import Claim
     from lance_core.io.store import Store
+    from lance_core.publish.model import StagedEntry
+    from lance_core.publish.registry.claims import Claim
 
 
 @click.group("staged")
@@ -30,8 +30,8 @@ def _time(seconds: float) -> str:
 @table_command("list", versioned=False)
 def list_(table: Table, output: Output) -> None:
     """Every attempt: running, expired (its lease is over), or finished (waits for its commit); and every commit at work."""
-    from lance_core.commit.registry.at_work import commits_at_work
-    from lance_core.commit.registry.attempts import list_staged
+    from lance_core.publish.registry.at_work import commits_at_work
+    from lance_core.publish.registry.attempts import list_staged
 
     store = table.store()
     unsupported: list[UnsupportedRecordError] = []
@@ -63,7 +63,7 @@ def _claim_line(claim: Claim, identity: str) -> dict[str, Any]:
 
 
 def _line(entry: StagedEntry) -> dict[str, Any]:
-    from lance_core.commit.record_types import Asked
+    from lance_core.commit.identities import Asked
 
     found = entry.staged
     return {
@@ -81,7 +81,7 @@ def _line(entry: StagedEntry) -> dict[str, Any]:
 
 
 def _entries(store: Store, identity: str, attempt: str | None) -> list[StagedEntry]:
-    from lance_core.commit.registry.attempts import list_staged
+    from lance_core.publish.registry.attempts import list_staged
 
     found = [entry for entry in list_staged(store, identity=identity) if attempt in (None, entry.attempt)]
     if not found:
@@ -110,7 +110,7 @@ def show(table: Table, output: Output, identity: str) -> None:
 )
 def abort(table: Table, output: Output, identity: str, attempt: str | None, certain: bool) -> None:
     """Remove the files and the record of attempts that have not landed."""
-    from lance_core.commit.staging.abort import abort_attempt
+    from lance_core.publish.staging.abort import abort_attempt
 
     store = table.store()
     removed = [
@@ -126,8 +126,8 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 @click.option("--version", "landed", type=int, required=True, help="The version that added its rows.")
 def settle(table: Table, output: Output, identity: str, landed: int) -> None:
     """Record that an identity has landed, after you have checked it, where the history that would show it was removed."""
-    from lance_core.commit.registry.incarnation import incarnation_of
-    from lance_core.commit.registry.ledger import record_landed
+    from lance_core.publish.registry.incarnation import incarnation_of
+    from lance_core.publish.registry.ledger import record_landed
 
     store = table.store()
     record_landed(store, identity, version=landed, transaction="settled by hand", incarnation=incarnation_of(store))
@@ -144,7 +144,7 @@ def settle(table: Table, output: Output, identity: str, landed: int) -> None:
 )
 def gc(table: Table, output: Output, dry_run: bool, abandon_after: dt.timedelta | None) -> None:
     """Remove what dead attempts left: nothing that any version, staged transaction or living lease needs."""
-    from lance_core.commit.staging.garbage import collect_garbage
+    from lance_core.publish.staging.garbage import collect_garbage
 
     seconds = None if abandon_after is None else abandon_after.total_seconds()
     report = collect_garbage(table.store(), dry_run=dry_run, abandon_after=seconds)
@@ -163,7 +163,7 @@ def gc(table: Table, output: Output, dry_run: bool, abandon_after: dt.timedelta 
 @click.option("--dry-run", is_flag=True, help="Only list the damaged records.")
 def repair(table: Table, output: Output, dry_run: bool) -> None:
     """Set aside unreadable records of staged work, so that they do not block other work."""
-    from lance_core.commit.registry.verify import damaged_records, set_aside
+    from lance_core.publish.registry.verify import damaged_records, set_aside
 
     store = table.store()
     found = damaged_records(store)

@@ -17,7 +17,7 @@ import click
 from lance_core.cli.output import Output
 
 if TYPE_CHECKING:
-    from lance_core.commit.record_types import Asked
+    from lance_core.commit.identities import Asked
     from lance_core.dataset.snapshot.snapshot import Snapshot
     from lance_core.io.store import Store
 

@@ -1,4 +1,4 @@
-"""The commit path: manifests, transactions, the registry of attempts, staged work and the commit of it."""
+"""The log of a table, as any writer of the format keeps it: manifests, transactions, the commit loop."""
 
 from __future__ import annotations
 

@@ -12,18 +12,90 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
-from lance_core.commit.model import (
-    ASSUMES_PROPERTY,
-    CREATES_PROPERTY,
-    IDENTITY_PREFIX,
-    WITHDRAWN_PREFIX,
-)
-from lance_core.commit.record_types import Asked
 from lance_core.table.transaction import Transaction
 
+IDENTITY_PREFIX = "lance_core.identity."
+"""A transaction property per identity: `lance_core.identity.<uuid>` = small JSON; a folded transaction has many."""
+
+WITHDRAWN_PREFIX = "lance_core.withdrawn."
+"""On a fence version: `lance_core.withdrawn.<identity>` = JSON with the attempt that nobody may publish any more."""
+
+CREATES_PROPERTY = "lance_core.creates"
+"""On a staged Overwrite of version 0: what it becomes when the table exists by then ("append")."""
+
+ASSUMES_PROPERTY = "lance_core.assumes"
+"""On a staged replacement or merge: JSON that says which rows it must have known: `{"predicate": …}` or `{"keys": […]}`."""
+
+GROWS_PROPERTY = "lance_core.grows"
+"""On a Merge that adds rows and the columns which they brought: JSON that says which columns and fragments are new."""
+
+_MAX_TEXT = 1024
 _STAGED_ONLY = frozenset({CREATES_PROPERTY, ASSUMES_PROPERTY})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The task that requested work: never part of its digest.
+
+    `clear` changes when a user clears the task. `created` is when its DAG run began, where it has begun once only;
+    `max_tries` is Airflow's, which only a clear changes. Both are compared with those of an earlier run, and otherwise only
+    shown. `source` is the fingerprint of the files that the try has read.
+    """
+
+    dag_id: str = ""
+    run_id: str = ""
+    task_id: str = ""
+    map_index: int = -1
+    try_number: int = 0
+    host: str = ""
+    log_url: str = ""
+    clear: str = ""
+    created: str = ""
+    max_tries: int = -1
+    source: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, as JSON-able values."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if getattr(self, item.name) != item.default}
+
+    @classmethod
+    def from_dict(cls, plain: Any) -> Asked:
+        """Reads leniently: values of a wrong type are ignored, because they are only shown."""
+        if not isinstance(plain, Mapping):
+            return cls()
+        found: dict[str, Any] = {}
+        for item in fields(cls):
+            value = plain.get(item.name)
+            if isinstance(item.default, str) and isinstance(value, str):
+                found[item.name] = value[:_MAX_TEXT]
+            elif isinstance(item.default, int) and _is_number(value):
+                found[item.name] = value
+        return cls(**found)
+
+    @property
+    def task(self) -> tuple[str, str, str, int]:
+        """Which task instance it is, whatever the try."""
+        return self.dag_id, self.run_id, self.task_id, self.map_index
+
+    def is_of_another_run(self, theirs: Asked) -> bool:
+        """Whether the task's DAG run was deleted and created again since, as far as both are known.
+
+        Work with a key of its own may have been requested by a task of another run, which says nothing about this one.
+        """
+        return self.task == theirs.task and bool(self.created and theirs.created and self.created != theirs.created)
+
+    def is_after_clear(self, theirs: Asked) -> bool:
+        """Whether a person asks again: the run was created again, or the task was cleared, since `theirs`."""
+        return self.is_of_another_run(theirs) or (self.task == theirs.task and 0 <= theirs.max_tries < self.max_tries)
+
+    def __str__(self) -> str:
+        if not self.task_id:
+            return self.host or "unknown"
+        index = f"[{self.map_index}]" if self.map_index >= 0 else ""
+        return f"{self.dag_id}.{self.task_id}{index} of {self.run_id}, try {self.try_number}"
 
 
 def identities_of(transaction: Transaction) -> Mapping[str, Mapping[str, Any]]:
@@ -93,3 +165,7 @@ def _note(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return note if isinstance(note, dict) else {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64

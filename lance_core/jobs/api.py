@@ -23,11 +23,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.record_types import work_digest
-from lance_core.commit.registry.attempts import list_staged, read_finished
-from lance_core.commit.registry.ledger import recorded_version
-from lance_core.commit.staging.abort import abort_attempt
 from lance_core.dataset.refs.branches import MAIN
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
@@ -47,6 +42,11 @@ from lance_core.jobs.specs.identity import canonical_uri
 from lance_core.jobs.specs.secret import as_secret, reveal_all
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec, SourceSpec, TableRead, WriteSpec, read_spec
 from lance_core.jobs.staging.compact_report import report_lines
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.record_types import work_digest
+from lance_core.publish.registry.attempts import list_staged, read_finished
+from lance_core.publish.registry.ledger import recorded_version
+from lance_core.publish.staging.abort import abort_attempt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -224,7 +224,7 @@ def abort_rejected(reference: Mapping[str, Any], *, options: Options, log: Log) 
 
     Never raises: the rejection is the error that counts, and what cannot be removed now is left for a garbage collection.
     """
-    from lance_core.commit.staging.abort import abort_attempt
+    from lance_core.publish.staging.abort import abort_attempt
 
     with suppress(LanceError, OSError):
         store = open_store(str(reference["uri"]), options)

@@ -13,11 +13,6 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.ledger import SETTLED_BY_HAND, record_landed
-from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import InputError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.api import with_options
@@ -28,6 +23,11 @@ from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec, RestoreS
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 from lance_core.maintenance.doctor_checks import COLUMN_MERGE
 from lance_core.maintenance.policy import ServiceLevels
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.registry.ledger import SETTLED_BY_HAND, record_landed
+from lance_core.publish.staging.abort import abort_attempt
 
 Arguments = Mapping[str, Any]
 Options = Mapping[str, str]

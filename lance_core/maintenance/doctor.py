@@ -15,8 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from lance_core.commit.log.manifests import list_versions
-from lance_core.commit.registry.attempts import list_staged
+from lance_core.commit.manifests import list_versions
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.versions.transaction_log import read_log
 from lance_core.io.resolve import resolve_store
@@ -25,6 +24,7 @@ from lance_core.maintenance.findings import Finding, Patient
 from lance_core.maintenance.observe import observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.maintenance.presence import MAX_REQUESTS
+from lance_core.publish.registry.attempts import list_staged
 
 RECENT_VERSIONS = 50
 

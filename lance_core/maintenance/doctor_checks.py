@@ -9,11 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from lance_core.commit import naming
+from lance_core.commit.identities import Asked
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
-from lance_core.commit.record_types import Asked
-from lance_core.commit.registry.verify import BadRecord
-from lance_core.commit.registry.verify import damaged_records as find_damaged
-from lance_core.commit.registry.verify import void_records as find_void
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
 from lance_core.dataset.maintain.validate import find_damages
@@ -22,6 +19,9 @@ from lance_core.dataset.versions.cleanup import plan_cleanup
 from lance_core.dataset.versions.transaction_log import LogEntry
 from lance_core.errors import LanceError
 from lance_core.maintenance.findings import Check, Finding, Patient
+from lance_core.publish.registry.verify import BadRecord
+from lance_core.publish.registry.verify import damaged_records as find_damaged
+from lance_core.publish.registry.verify import void_records as find_void
 from lance_core.table.coverage import SYSTEM_INDICES
 
 SMALL_BYTES = 1 << 20

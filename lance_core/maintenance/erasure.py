@@ -21,10 +21,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from lance_core.commit.log.manifests import version_numbers
+from lance_core.commit.manifests import version_numbers
 from lance_core.commit.naming import DATA, data_path
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.incarnation import incarnation_of
 from lance_core.dataset.refs.branches import MAIN, branch_names, place_of
 from lance_core.dataset.refs.clones import cloned_versions
 from lance_core.dataset.refs.tags import list_tags
@@ -41,6 +39,8 @@ from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.incarnation import incarnation_of
 
 ALGORITHM = "HMAC-SHA256"
 

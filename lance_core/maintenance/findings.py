@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
-from lance_core.commit.log.manifests import VersionEntry
-from lance_core.commit.model import StagedEntry
+from lance_core.commit.manifests import VersionEntry
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.transaction_log import LogEntry
 from lance_core.maintenance.observe import Observation
 from lance_core.maintenance.policy import ServiceLevels
+from lance_core.publish.model import StagedEntry
 
 Severity = Literal["error", "warning", "note"]
 

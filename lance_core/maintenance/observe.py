@@ -12,9 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from lance_core.commit.log.manifests import list_versions
+from lance_core.commit.manifests import list_versions
 from lance_core.commit.naming import DATA, data_path
-from lance_core.commit.registry.attempts import list_staged
 from lance_core.dataset.indexing.segment_tiers import age_of, covered_rows, segments_to_merge
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMerge, ColumnMergeOptions
@@ -29,6 +28,7 @@ from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.maintenance.presence import Presence, check_presence
+from lance_core.publish.registry.attempts import list_staged
 from lance_core.table.coverage import SYSTEM_INDICES
 
 GB = 10**9

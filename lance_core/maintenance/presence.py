@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.manifests import latest_version
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import NotFoundError, StoreError
 from lance_core.io.store import Store

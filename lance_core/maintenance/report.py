@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lance_core.commit.registry.attempts import list_staged
 from lance_core.dataset.indexing.describe import describe
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.refs.tags import list_tags
@@ -27,6 +26,7 @@ from lance_core.maintenance.evidence import NOTHING, Evidence, history
 from lance_core.maintenance.findings import Finding
 from lance_core.maintenance.observe import Observation, observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, Policy, ServiceLevels
+from lance_core.publish.registry.attempts import list_staged
 
 RECENT_VERSIONS = 60
 RECENT_STEPS = 30

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance_core.commit.log.manifests import load_manifest
-from lance_core.commit.model import CommitResult, StagedTransaction
+from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.errors import LanceError
 from lance_core.format.manifest import Manifest
@@ -28,6 +27,7 @@ from lance_core.maintenance.evidence import DONE, FAILED, NOTHING, Evidence, row
 from lance_core.maintenance.observe import compaction_options, merge_options
 from lance_core.maintenance.plan import MaintenancePlan, MaintenanceStep
 from lance_core.maintenance.policy import STEPS, ManagedTable, Policy, ServiceLevels
+from lance_core.publish.model import CommitResult, StagedTransaction
 
 Options = Mapping[str, str]
 OptionsOf = Callable[[str | None], Options]

@@ -22,8 +22,8 @@ import pyarrow as pa
 from lance_core.cached import cached_property
 from lance_core.catalog.names import MANIFEST_TABLE
 from lance_core.commit.backoff import Backoff
-from lance_core.commit.log.loop import commit_transaction
-from lance_core.commit.log.manifests import open_newest
+from lance_core.commit.loop import commit_transaction
+from lance_core.commit.manifests import open_newest
 from lance_core.dataset.edit.insert import parse_request, stage_write, table_options
 from lance_core.dataset.handle.dataset import LanceDataset
 from lance_core.dataset.snapshot.snapshot import Snapshot

@@ -86,10 +86,10 @@ def test_every_action_with_arguments_is_carried_out() -> None:
 
 
 def test_actions_on_staged_work(table: str) -> None:
-    from lance_core.commit.registry.attempts import list_staged
-    from lance_core.commit.registry.ledger import landing_of
-    from lance_core.commit.staging.staged import begin_attempt
     from lance_core.io.resolve import resolve_store
+    from lance_core.publish.registry.attempts import list_staged
+    from lance_core.publish.registry.ledger import landing_of
+    from lance_core.publish.staging.staged import begin_attempt
 
     store = resolve_store(table)
     begin_attempt(store, identity="died", spec={"kind": "append"}, read_version=9, lease_seconds=0.0)

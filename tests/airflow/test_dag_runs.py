@@ -226,8 +226,8 @@ def test_killing_a_local_run_unwinds_and_aborts_it(lake: Path, monkeypatch: pyte
 
 def test_killing_a_task_leaves_no_file(lake: Path) -> None:
 
-    from lance_core.commit.staging.staged import begin_attempt
     from lance_core.io.resolve import resolve_store
+    from lance_core.publish.staging.staged import begin_attempt
 
     operator = LanceAppendOperator(
         task_id="a", uri="t.lance", lance_conn_id="lake", execution="local", source=_source(lake, 0)

@@ -132,7 +132,7 @@ def _carriers(table: Any) -> dict[str, int]:
 
 def _identities_in_history(uri: str, versions: Any) -> set[str]:
     from lance_core.commit.identities import identities_of
-    from lance_core.commit.log.transactions import load_transaction
+    from lance_core.commit.transactions import load_transaction
     from lance_core.io.local.store import LocalStore
 
     store = LocalStore(uri)

@@ -20,10 +20,10 @@ import lance_core
 from lance_core import namespace as ns
 from lance_core.cli.main import cli, main
 from lance_core.cli.output import Output
-from lance_core.commit.registry.ledger import record_landed
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.registry import spec_from_json
 from lance_core.jobs.run import run_job
+from lance_core.publish.registry.ledger import record_landed
 
 IDENTITY = "3a3ff0c2-5f0b-4b5e-8a34-7c0c2d4f1a11"
 

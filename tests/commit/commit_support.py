@@ -13,16 +13,16 @@ from lance.file import LanceFileReader, LanceFileWriter
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.commit import naming
-from lance_core.commit.log.loop import commit_transaction
-from lance_core.commit.log.manifests import load_manifest
-from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.record_types import APART
-from lance_core.commit.registry.group_fences import list_groups
-from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.commit.loop import commit_transaction
+from lance_core.commit.manifests import load_manifest
 from lance_core.errors import NotFoundError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.record_types import APART
+from lance_core.publish.registry.group_fences import list_groups
+from lance_core.publish.staging.staged import begin_attempt, finish_attempt
 from lance_core.table.operations import Append, Overwrite
 from lance_core.table.transaction import Transaction
 
@@ -154,6 +154,6 @@ def _base(store: Store, version: int) -> str:
 
 
 def _version(store: Store) -> int:
-    from lance_core.commit.log.manifests import find_latest_version
+    from lance_core.commit.manifests import find_latest_version
 
     return find_latest_version(store) or 0

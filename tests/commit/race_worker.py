@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 
 from lance_core.commit import naming
-from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.loop import commit_transaction
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.io.local.store import LocalStore
 from lance_core.table.operations import Append

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_core.commit.log.manifests import list_versions, load_manifest
+from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.dataset.refs.clones import places_of
 from lance_core.io.store import Store

@@ -17,19 +17,19 @@ import lance
 import pyarrow as pa
 from kill_cases import CASES, OUTSIDE, Case, run, run_and_die, start_over
 
-from lance_core.commit.log.manifests import list_versions, load_manifest
-from lance_core.commit.model import WITHDRAWN_PREFIX
-from lance_core.commit.records import write_record
+from lance_core.commit.identities import WITHDRAWN_PREFIX
+from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.commit.references import is_referenced, referenced_files
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.claims import COMMIT_LEASE_SECONDS, list_claims
-from lance_core.commit.registry.ledger import record_landed, recorded_version
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.dataset.versions.transaction_log import read_log
 from lance_core.errors import CommitStateUnknownError
 from lance_core.format.manifest import Manifest
 from lance_core.io.local.store import LocalStore
+from lance_core.publish.records import write_record
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.claims import COMMIT_LEASE_SECONDS, list_claims
+from lance_core.publish.registry.ledger import record_landed, recorded_version
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.garbage import collect_garbage
 
 LATER = 10 * 24 * 3600.0
 _CONTEXT = multiprocessing.get_context("forkserver")

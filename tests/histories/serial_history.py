@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from lance_core.commit.log.manifests import list_versions, load_manifest
-from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.manifests import list_versions, load_manifest
+from lance_core.commit.transactions import load_transaction
 from lance_core.io.store import Store
 from lance_core.table.build import build
 

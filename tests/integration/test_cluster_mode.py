@@ -17,11 +17,11 @@ import pytest
 from spark_cluster import SparkCluster
 
 from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
-from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs import api
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
+from lance_core.publish.registry.attempts import list_staged
 
 SOURCES = Path(__file__).parent / "sources"
 REPOSITORY = Path(__file__).resolve().parents[2]

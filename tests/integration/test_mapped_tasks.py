@@ -17,7 +17,7 @@ import pytest
 from airflow_stack import AirflowStack
 
 from lance_core.commit.identities import identities_of
-from lance_core.commit.log.transactions import load_transaction
+from lance_core.commit.transactions import load_transaction
 from lance_core.io.local.store import LocalStore
 
 DAG = "lance_mapped_tasks"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.commit.log.manifests import load_manifest, open_newest
+from lance_core.commit.manifests import load_manifest, open_newest
 from lance_core.errors import CorruptFileError, FormatError, LanceError, StoreError
 from lance_core.fetch import ByteRange
 from lance_core.io.local.store import LocalStore

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_core
-from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.indexing.segment_tiers import segments_to_merge
 from lance_core.errors import InputError
 from lance_core.jobs.run import run_job
@@ -23,6 +22,7 @@ from lance_core.maintenance.actions import act
 from lance_core.maintenance.api import carry_out, plan_now
 from lance_core.maintenance.doctor import diagnose
 from lance_core.maintenance.policy import Budget, Policy, ServiceLevels, TableRule
+from lance_core.publish.model import StagedTransaction
 
 
 def _steps(number: int, fanout: int, size: int = 1000) -> tuple[list[int], int]:

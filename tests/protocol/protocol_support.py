@@ -15,8 +15,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from lance_core.commit.log.manifests import list_versions, load_manifest
-from lance_core.commit.model import CommitResult, StagedTransaction
+from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.commit.references import referenced_files
 from lance_core.errors import LanceError
 from lance_core.io import resolve
@@ -26,6 +25,7 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
+from lance_core.publish.model import CommitResult, StagedTransaction
 
 Hook = Callable[[str, str, Callable[[], Any]], Any]
 _LOCAL = threading.local()

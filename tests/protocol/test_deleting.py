@@ -15,14 +15,14 @@ from click.testing import CliRunner
 
 from lance_core.cli.main import cli
 from lance_core.commit import naming
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import StoreError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import CleanupSpec
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.staging.staged import begin_attempt, finish_attempt
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 from tests.protocol.protocol_support import (

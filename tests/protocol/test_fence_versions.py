@@ -9,15 +9,15 @@ from typing import Any
 import lance
 import pytest
 
-from lance_core.commit.log.manifests import list_versions, load_manifest
-from lance_core.commit.log.transactions import load_transaction
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.staging import remove
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.commit.manifests import list_versions, load_manifest
+from lance_core.commit.transactions import load_transaction
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.resolve import resolve_store
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.registry.claims import list_claims
+from lance_core.publish.staging import remove
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.garbage import collect_garbage
 from lance_core.table.operations import ReserveFragments
 from tests.protocol.protocol_support import (
     Killed,

@@ -9,8 +9,8 @@ from typing import Any
 import lance
 import pytest
 
-from lance_core.commit.model import StagedTransaction
 from lance_core.errors import LanceError, StoreError
+from lance_core.publish.model import StagedTransaction
 from tests.protocol.protocol_support import (
     append,
     broken_references,

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from lance_core.cli.main import cli
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.staging.garbage import collect_garbage
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import LanceError, StoreError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import CleanupSpec
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.staging.garbage import collect_garbage
 from tests.protocol.protocol_support import (
     Killed,
     append,

@@ -40,9 +40,6 @@ from google.protobuf.message import DecodeError, Message
 
 import lance_core
 from lance_core.commit.naming import INDEX_CHECKSUMS
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.verify import damaged_records, list_ledger, void_records
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.dataset.refs.clones import cloned_versions, note_clone
 from lance_core.errors import LanceError
 from lance_core.index.checksums import encode_sums, sums_of_file
@@ -52,6 +49,9 @@ from lance_core.jobs.api import raise_failure
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec, UpdateSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.verify import damaged_records, list_ledger, void_records
+from lance_core.publish.staging.garbage import collect_garbage
 from lance_core.wire.manifest_file import FOOTER, section_bytes
 from lance_core.wire.pb import rowids_pb2, table_pb2, transaction_pb2
 

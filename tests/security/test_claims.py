@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.commit.log.deletion_files import decode_deletions, encode_deletions
+from lance_core.commit.deletion_files import decode_deletions, encode_deletions
 from lance_core.errors import CorruptFileError, InputError, LanceError
 from lance_core.format.schema import Schema
 from lance_core.jobs.run import run_job

@@ -16,7 +16,7 @@ import pytest
 from lance.blob import Blob, blob_array
 
 import lance_core
-from lance_core.commit.log.base_paths import open_base
+from lance_core.commit.base_paths import open_base
 from lance_core.dataset.refs.clones import CLONES, cloned_versions
 from lance_core.errors import CorruptFileError, InputError, LanceError
 from lance_core.format.manifest import BasePath
@@ -55,7 +55,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
         found.append((str(uri), dict(options or {})))
         return resolve_store("memory://nothing/t")
 
-    monkeypatch.setattr("lance_core.commit.log.base_paths.resolve_store", note)
+    monkeypatch.setattr("lance_core.commit.base_paths.resolve_store", note)
     return found
 
 

@@ -14,12 +14,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.commit.record_types import work_digest
 from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec, ReplaceWhereSpec
 from lance_core.jobs.specs.spec import CommitSpec, SourceSpec
+from lance_core.publish.record_types import work_digest
 
 CALLS: list[str] = []
 

@@ -10,12 +10,6 @@ from typing import Any
 
 import lance_core
 from lance_core.arrow.buffers import numbers_of
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.folding import fold_ledger
-from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.ledger import SETTLED_BY_HAND, record_landed
-from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -33,6 +27,12 @@ from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, Drift, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.folding import fold_ledger
+from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.registry.ledger import SETTLED_BY_HAND, record_landed
+from lance_core.publish.staging.abort import abort_attempt
 from tests.simulation import outsider
 from tests.simulation.model import (
     IdentityWork,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy.random  # noqa: F401  (draws random bits when it is imported: not from the first actor that needs it)
 
-from lance_core.commit.log import manifests
+from lance_core.commit import manifests
 from lance_core.io import cache, resolve
 from lance_core.io.threads import Threads
 from lance_core.wire.manifest_file import ManifestFile

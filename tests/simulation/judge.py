@@ -12,12 +12,11 @@ from dataclasses import replace
 
 from lance_core.arrow.buffers import numbers_of
 from lance_core.commit import naming
+from lance_core.commit.deletion_files import deletion_file_path
 from lance_core.commit.identities import identities_of
-from lance_core.commit.log.deletion_files import deletion_file_path
-from lance_core.commit.log.manifests import load_manifest, manifest_paths, open_path
-from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.manifests import load_manifest, manifest_paths, open_path
 from lance_core.commit.references import is_referenced, referenced_files
-from lance_core.commit.registry.group_fences import version_of
+from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.to_table import scan_table
@@ -26,6 +25,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.cache import shared_cache
 from lance_core.io.store import Store
+from lance_core.publish.registry.group_fences import version_of
 from lance_core.wire.manifest_file import decode_manifest_file
 from tests.simulation.model import Row, Rows
 from tests.simulation.world import World

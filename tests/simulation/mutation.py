@@ -41,7 +41,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """ "lance_core/commit/log/loop.py:CommitLoop.run:negated:0" """
+        """ "lance_core/commit/loop.py:CommitLoop.run:negated:0" """
         return f"{self.path}:{self.function}:{self.rule}:{self.number}"
 
 

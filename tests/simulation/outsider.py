@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 
 import lance_core
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import list_versions, open_path
+from lance_core.commit.manifests import list_versions, open_path
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.errors import NotFoundError
 from lance_core.io.store import Store

@@ -16,17 +16,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
-from lance_core.commit.model import CommitResult
 from lance_core.commit.naming import is_of_attempt
 from lance_core.commit.references import is_referenced
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import CommitStateUnknownError, CorruptFileError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.model import CommitResult
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.claims import list_claims
+from lance_core.publish.staging.abort import abort_attempt
 from tests.simulation.determinism import installed
 from tests.simulation.engine import Engine, ScheduleChoice, ScheduledRun
 from tests.simulation.histories import Histories

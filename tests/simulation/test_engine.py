@@ -8,10 +8,9 @@ from itertools import product
 
 import pytest
 
-from lance_core.commit.bulk import delete_all
-from lance_core.commit.log.beside import begin
-from lance_core.commit.records import each
 from lance_core.errors import AlreadyExistsError, InputError, StoreError
+from lance_core.io.many import delete_all
+from lance_core.io.parallel import begin, each
 from tests.simulation.determinism import installed
 from tests.simulation.engine import Engine, ScheduledRun
 from tests.simulation.explore import Bounds, explore

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("lance_core.commit.registry.fences")
+pytest.importorskip("lance_core.publish.registry.fences")
 
-from lance_core.commit.log import lineage, look, loop
-from lance_core.commit.record_types import PUBLISH, WITHDRAW, Fence
-from lance_core.commit.registry import attempts, fences, folding, group_fences, landings, segments
-from lance_core.commit.service import alone, commit_staged, publisher
-from lance_core.commit.staging import drain, in_use, marks, remove, staged
+from lance_core.commit import history as lineage
+from lance_core.commit import look, loop
 from lance_core.errors import NotFoundError
 from lance_core.io.external.store import ExternalStore
+from lance_core.publish.record_types import PUBLISH, WITHDRAW, Fence
+from lance_core.publish.registry import attempts, fences, folding, group_fences, landings, segments
+from lance_core.publish.service import alone, commit_staged, publisher
+from lance_core.publish.staging import drain, in_use, marks, remove, staged
 from tests.simulation.explore import Bounds, explore
 from tests.simulation.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
 from tests.simulation.scenarios import SCENARIOS

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lance_core.commit.log import loop
-from lance_core.commit.log.beside import Early
-from lance_core.commit.log.put_manifest import PutOutcome
-from lance_core.commit.service import publisher
-from lance_core.commit.staging import drain, garbage
+from lance_core.commit import loop
+from lance_core.commit.early import Early
+from lance_core.commit.put_manifest import PutOutcome
 from lance_core.jobs.publish import commit
+from lance_core.publish.service import publisher
+from lance_core.publish.staging import drain, garbage
 from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS
 from tests.simulation.test_planted_bugs import Bug, Patch, first_problem
 from tests.simulation.wider import WIDER

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from lance_core.commit.log import loop
-from lance_core.commit.registry import landings
-from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.service import commit_staged
-from lance_core.commit.staging import drain, marks, remove
+from lance_core.commit import loop
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime import lifecycle
+from lance_core.publish.registry import landings
+from lance_core.publish.registry.claims import list_claims
+from lance_core.publish.service import commit_staged
+from lance_core.publish.staging import drain, marks, remove
 from tests.simulation import actors as do
 from tests.simulation import test_planted_bugs as planted
 from tests.simulation.explore import Bounds, explore

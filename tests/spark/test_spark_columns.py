@@ -10,12 +10,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.registry.attempts import list_staged
 from lance_core.spark.on_demand import OnDemandSpark
 from lance_core.spark.runner import SparkRunner
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lance_core.commit.registry.attempts import list_staged
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import BranchSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.registry.attempts import list_staged
 from lance_core.spark.streaming import batch_identity, batches_into, query_id_of
 from tests.spark.conftest import ENVIRONMENT
 

@@ -12,9 +12,9 @@ import pytest
 import lance_core
 from bench.object_client import RunningServer, object_server
 from lance_core.commit import naming
-from lance_core.commit.log.loop import commit_transaction
-from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_newest
-from lance_core.commit.log.transactions import read_transaction_file
+from lance_core.commit.loop import commit_transaction
+from lance_core.commit.manifests import OpenVersion, load_manifest, open_newest
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.dataset.write import retry
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.resolve import resolve_store

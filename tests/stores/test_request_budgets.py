@@ -21,8 +21,6 @@ import pytest
 import lance_core
 from bench.object_client import RunningServer, Traffic, object_server
 from lance_core.commit import naming
-from lance_core.commit.staging.garbage import collect_garbage
-from lance_core.commit.staging.remove import remove_attempt
 from lance_core.format.version import FileVersion
 from lance_core.io.pool import io_pool
 from lance_core.io.resolve import resolve_store
@@ -30,6 +28,8 @@ from lance_core.jobs.runtime.lifecycle import look_at, open_attempt
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 from lance_core.jobs.staging.write_fragments import make_work
+from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.staging.remove import remove_attempt
 
 FRAGMENTS, ROWS = 40, 500
 VERSIONS = ["0.1", "2.0", "2.1", "2.2", "2.3"]

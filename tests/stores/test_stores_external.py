@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lance_core.commit.log.manifests import list_versions, load_manifest
+from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.errors import (
     AlreadyExistsError,
     CommitStateUnknownError,

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from lance_core.publish.staging.garbage import collect_garbage
 from tests.dataset.exact_storage import missing
 from tests.stores.emulators import new_bucket, s3_options
 
@@ -42,7 +42,7 @@ def stop_after(*args, **kwargs):
 setattr(module, sys.argv[2], stop_after)
 run_job(dataclasses.replace(spec_from_json(sys.argv[3]), storage_options=json.loads(sys.argv[4])))
 """
-STAGED, COLUMNS = "lance_core.commit.staging.staged", "lance_core.jobs.staging.add_columns"
+STAGED, COLUMNS = "lance_core.publish.staging.staged", "lance_core.jobs.staging.add_columns"
 PLACES = {
     "on record": (STAGED, "write_started"),
     "a part done": ("lance_core.jobs.staging.column_parts", "put_on_record"),

@@ -12,13 +12,13 @@ import lance
 import pyarrow as pa
 
 import lance_core
-from lance_core.commit.log.manifests import load_manifest
+from lance_core.commit.manifests import load_manifest
 from lance_core.commit.naming import new_attempt
-from lance_core.commit.registry.claims import make_claim, write_claim
-from lance_core.commit.registry.fences import fence_for_publishing
-from lance_core.commit.staging.staged import begin_attempt
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.presence import MAX_REQUESTS, OBJECTS_PER_REQUEST
+from lance_core.publish.registry.claims import make_claim, write_claim
+from lance_core.publish.registry.fences import fence_for_publishing
+from lance_core.publish.staging.staged import begin_attempt
 from tests.protocol.protocol_support import append, rows_at
 
 HOSTILE = "<img src=x onerror=alert(document.domain)>.lance"
@@ -126,7 +126,7 @@ def make_doubtful(uri: Path) -> None:
 
 
 def begin(store: Any, identity: str, asked: dict[str, Any], *, lease_seconds: float) -> None:
-    from lance_core.commit.record_types import Asked
+    from lance_core.commit.identities import Asked
 
     begin_attempt(
         store,

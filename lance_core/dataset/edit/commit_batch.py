@@ -5,7 +5,7 @@
     commit_batch("/t.lance", [Append of 2 fragments, Append of 1])      -> one version with 3 new fragments
 
 What each transaction says about itself (its properties) is kept. Other operations are folded by the commit service, see
-`lance_core.commit.service.commit_staged`.
+`lance_core.publish.service.commit_staged`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.log.detached import commit_detached
-from lance_core.commit.log.loop import commit_in_detail
+from lance_core.commit.detached import commit_detached
+from lance_core.commit.loop import commit_in_detail
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.errors import InputError

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.log.detached import commit_detached
-from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.detached import commit_detached
+from lance_core.commit.loop import commit_transaction
 from lance_core.dataset.edit.insert import COMMIT_MESSAGE
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit

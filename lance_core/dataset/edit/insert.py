@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.log.loop import commit_transaction
-from lance_core.commit.log.manifests import OpenVersion, open_newest
+from lance_core.commit.loop import commit_transaction
+from lance_core.commit.manifests import OpenVersion, open_newest
 from lance_core.dataset.arguments import check_options
 from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot

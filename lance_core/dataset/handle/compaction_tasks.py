@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lance_core.commit.log.manifests import load_manifest
+from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.maintain.compact import (
     CompactionMetrics,

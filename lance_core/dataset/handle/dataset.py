@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import pyarrow as pa
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.manifests import latest_version
 from lance_core.dataset.arguments import check_options, written_out
 from lance_core.dataset.handle.commit_options import CommitOptions, access_of, refuse_commit_lock
 from lance_core.dataset.handle.edit_verbs import EditingVerbs

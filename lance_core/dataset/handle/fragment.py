@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from lance_core.cached import cached_property
-from lance_core.commit.log.deletion_files import deletion_file_path
+from lance_core.commit.deletion_files import deletion_file_path
 from lance_core.dataset.arguments import written_out
 from lance_core.dataset.handle.fragment_edits import (
     add_fragment_columns,

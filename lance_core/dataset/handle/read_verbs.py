@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from lance_core.commit.log.manifests import version_numbers
+from lance_core.commit.manifests import version_numbers
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import BasePath
@@ -48,7 +48,7 @@ class ExploringVerbs:
 
     def read_transaction(self, version: int) -> Transaction | None:
         """What made a version; None when the version does not tell."""
-        from lance_core.commit.log.transactions import load_transaction
+        from lance_core.commit.transactions import load_transaction
 
         return load_transaction(self._snapshot.store, version)
 
@@ -149,7 +149,7 @@ class ExploringVerbs:
 
     def migrate_manifest_paths_v2(self) -> None:
         """Give all manifests names that count down. No writer may be at work in the meantime."""
-        from lance_core.commit.log.migrate_names import migrate_manifest_names
+        from lance_core.commit.migrate_names import migrate_manifest_names
 
         migrate_manifest_names(self._snapshot.store)
 
@@ -159,7 +159,7 @@ class ExploringVerbs:
 
     def add_bases(self, new_bases: Sequence[BasePath], transaction_properties: Mapping[str, str] | None = None) -> None:
         """Register further places; id 0 takes the next free one. InputError when name, path or id is taken."""
-        from lance_core.commit.log.loop import commit_transaction
+        from lance_core.commit.loop import commit_transaction
         from lance_core.table.operations.update_bases import UpdateBases
         from lance_core.table.transaction import Transaction
 

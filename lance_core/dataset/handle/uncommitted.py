@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.manifests import latest_version
 from lance_core.dataset.arguments import written_out
 from lance_core.dataset.columns import evolve
 from lance_core.dataset.columns.from_stream import stage_reader

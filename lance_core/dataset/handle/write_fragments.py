@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lance_core.commit.log.manifests import open_newest
+from lance_core.commit.manifests import open_newest
 from lance_core.dataset.arguments import written_out
 from lance_core.dataset.edit.insert import external_uris, parse_request, places_for, stage_write
 from lance_core.dataset.edit.write_options import WriteOptions

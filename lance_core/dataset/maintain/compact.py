@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.loop import commit_transaction
 from lance_core.commit.naming import data_path
 from lance_core.dataset.indexing.fragment_reuse import deferred_index
 from lance_core.dataset.indexing.maintain import moves_by_rebuilding, rebuild_moved

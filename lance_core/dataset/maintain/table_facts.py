@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.commit.log.manifests import find_latest_version
-from lance_core.commit.registry.incarnation import incarnation_of
+from lance_core.commit.manifests import find_latest_version
 from lance_core.conditions import TableFacts
 from lance_core.dataset.refs.tags import list_tags
 from lance_core.dataset.scan.count import count_matching
@@ -30,6 +29,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.publish.registry.incarnation import incarnation_of
 
 SMALL_FRAGMENT_ROWS = 1024
 MAX_VALUES = 100_000
@@ -115,7 +115,7 @@ def count_values(snapshot: Snapshot, column: str, key_format: str | None = None)
 
 def count_staged(store: Store) -> int:
     """Staged transactions that wait for their commit, and attempts still at work."""
-    from lance_core.commit.registry.attempts import list_staged
+    from lance_core.publish.registry.attempts import list_staged
 
     return sum(entry.state != "expired" for entry in list_staged(store))
 

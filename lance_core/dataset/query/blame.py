@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lance_core.arrow.buffers import numbers_of
-from lance_core.commit.identities import asked_by
-from lance_core.commit.log.manifests import open_version, version_numbers
-from lance_core.commit.log.transactions import transaction_of
-from lance_core.commit.record_types import Asked
+from lance_core.commit.identities import Asked, asked_by
+from lance_core.commit.manifests import open_version, version_numbers
+from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.query.scanner import LanceScanner
 from lance_core.dataset.scan.request import ScanRequest
 from lance_core.dataset.snapshot.snapshot import Snapshot

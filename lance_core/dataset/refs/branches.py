@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
-from lance_core.commit.records import decode_object, each
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
+from lance_core.publish.records import decode_object
 
 BRANCHES = "_refs/branches"
 TREE = "tree"

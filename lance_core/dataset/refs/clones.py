@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from lance_core.commit import naming
-from lance_core.commit.log.base_paths import open_base
-from lance_core.commit.log.manifests import find_latest_version
-from lance_core.commit.records import read_records, write_record
+from lance_core.commit.base_paths import open_base
+from lance_core.commit.manifests import find_latest_version
 from lance_core.dataset.refs.branches import TREE, branch_names
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.format.manifest import BasePath
 from lance_core.io.store import Store, StoreEntry
+from lance_core.publish.records import read_records, write_record
 
 CLONES = f"{naming.PRIVATE}/clones"
 _GRACE_SECONDS = 600

@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lance_core.commit.log.manifests import latest_version, open_version
-from lance_core.commit.records import decode_object, each
+from lance_core.commit.manifests import latest_version, open_version
 from lance_core.dataset.refs.branches import MAIN, place_of
 from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
+from lance_core.publish.records import decode_object
 
 TAGS = "_refs/tags"
 Reference = int | str | tuple[str | None, int | None]

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.kinds import as_list, as_struct
-from lance_core.commit.log.base_paths import open_base
+from lance_core.commit.base_paths import open_base
 from lance_core.commit.naming import DATA
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part
 from lance_core.dataset.snapshot.snapshot import Snapshot

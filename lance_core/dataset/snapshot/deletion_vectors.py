@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.arrays import Ints
-from lance_core.commit.log.deletion_files import deletion_file_path, read_deletions
+from lance_core.commit.deletion_files import deletion_file_path, read_deletions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.io.cache import shared_cache

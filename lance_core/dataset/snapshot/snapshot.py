@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.cached import cached_property
-from lance_core.commit.log.base_paths import open_base
-from lance_core.commit.log.manifests import OpenVersion, load_manifest, open_version, version_numbers
+from lance_core.commit.base_paths import open_base
+from lance_core.commit.manifests import OpenVersion, load_manifest, open_version, version_numbers
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, place_of
 from lance_core.dataset.refs.tags import read_tag
 from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache, SlotCache

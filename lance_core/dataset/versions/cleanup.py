@@ -23,25 +23,25 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from lance_core.commit import naming
-from lance_core.commit.bulk import delete_all
-from lance_core.commit.log.manifests import OpenVersion, VersionEntry, list_versions, load_manifest, open_version
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.model import StagedEntry
-from lance_core.commit.records import each
+from lance_core.commit.manifests import OpenVersion, VersionEntry, list_versions, load_manifest, open_version
 from lance_core.commit.references import fragment_paths, is_referenced
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.claims import list_claims
-from lance_core.commit.registry.folding import fold_again
-from lance_core.commit.registry.history import record_history
-from lance_core.commit.registry.ledger import landings_of
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.dataset.refs.branches import MAIN, TREE, BranchRef, list_branches
 from lance_core.dataset.refs.clones import cloned_versions, places_of, unnamed
 from lance_core.dataset.refs.tags import TagRef, list_tags
 from lance_core.dataset.versions.references_pass import FileSet, History, open_each, split_by_age
 from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
+from lance_core.io.many import delete_all
+from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.io.threads import SideBySide
+from lance_core.publish.model import StagedEntry
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.claims import list_claims
+from lance_core.publish.registry.folding import fold_again
+from lance_core.publish.registry.history import record_history
+from lance_core.publish.registry.ledger import landings_of
 from lance_core.table.carried import written_fragments
 
 UNVERIFIED_SECONDS = 7 * 86_400

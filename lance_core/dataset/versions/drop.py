@@ -13,9 +13,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lance_core.commit.log.manifests import find_latest_version, load_manifest, not_a_table
+from lance_core.commit.manifests import find_latest_version, load_manifest, not_a_table
 from lance_core.commit.naming import VERSIONS, parse_manifest_name
-from lance_core.commit.records import each
+from lance_core.io.parallel import each
 from lance_core.io.resolve import resolve_store
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import list_versions, load_manifest
+from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.manifest import Manifest
 

@@ -11,11 +11,11 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
-from lance_core.commit.log.manifests import manifest_paths
-from lance_core.commit.records import each
+from lance_core.commit.manifests import manifest_paths
 from lance_core.errors import FormatError, NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.table.features import check_readable
 from lance_core.wire.versions import Counts, VersionReader

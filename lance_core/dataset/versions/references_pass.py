@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from lance_core.commit import naming
 from lance_core.commit.identities import identities_of
-from lance_core.commit.log.manifests import OpenVersion, VersionEntry, open_path
-from lance_core.commit.log.transactions import transaction_of
+from lance_core.commit.manifests import OpenVersion, VersionEntry, open_path
 from lance_core.commit.references import fragment_paths
+from lance_core.commit.transactions import transaction_of
 from lance_core.errors import NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import uuid as uuids
 
-from lance_core.commit.log.loop import commit_transaction
-from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.loop import commit_transaction
+from lance_core.commit.manifests import latest_version
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.table.operations.restore import Restore
 from lance_core.table.transaction import Transaction

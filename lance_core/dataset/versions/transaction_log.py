@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lance_core.commit.identities import asked_by
-from lance_core.commit.log.manifests import OpenVersion, open_version, version_numbers
-from lance_core.commit.log.transactions import transaction_of
-from lance_core.commit.record_types import Asked
-from lance_core.commit.records import each
+from lance_core.commit.identities import Asked, asked_by
+from lance_core.commit.manifests import OpenVersion, open_version, version_numbers
+from lance_core.commit.transactions import transaction_of
 from lance_core.errors import NotFoundError
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance_core.commit.log.base_paths import open_base
+from lance_core.commit.base_paths import open_base
 from lance_core.commit.naming import data_path
 from lance_core.errors import InputError
 from lance_core.format.manifest import BasePath

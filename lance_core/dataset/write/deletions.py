@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lance_core.arrays import Ints
-from lance_core.commit.log.deletion_files import deletion_file_path, write_deletions
+from lance_core.commit.deletion_files import deletion_file_path, write_deletions
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.base_paths import WriteTarget

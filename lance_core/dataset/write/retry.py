@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
-from lance_core.commit.log.loop import commit_transaction
+from lance_core.commit.loop import commit_transaction
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.base_paths import WriteTarget

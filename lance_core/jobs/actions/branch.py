@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
-from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.manifests import latest_version
 from lance_core.dataset.refs.branches import MAIN, BranchRef, branch_names, place_of, read_branch
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.versions.clone import create_branch, delete_branch

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lance_core.arrow_numpy import no_rows
-from lance_core.commit.log.manifests import find_latest_version
+from lance_core.commit.manifests import find_latest_version
 from lance_core.dataset import LanceDataset, dataset, write_dataset
 from lance_core.errors import AlreadyExistsError, NotFoundError
 from lance_core.io.resolve import resolve_store

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.maintenance import GarbageSpec
+from lance_core.publish.staging.garbage import collect_garbage
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,7 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
-from lance_core.commit.log.manifests import latest_version, open_version
-from lance_core.commit.model import CommitResult
-from lance_core.commit.service.commit_staged import commit_staged
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.staged import begin_attempt, finish_attempt
+from lance_core.commit.manifests import latest_version, open_version
 from lance_core.dataset.refs.tags import read_tag
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
 from lance_core.io.resolve import resolve_store
@@ -21,6 +17,10 @@ from lance_core.jobs.runtime.lifecycle import LEASE_SECONDS, clear_dead, find_do
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.maintenance import RestoreSpec
+from lance_core.publish.model import CommitResult
+from lance_core.publish.service.commit_staged import commit_staged
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.staged import begin_attempt, finish_attempt
 from lance_core.table.operations.restore import Restore
 from lance_core.table.transaction import Transaction
 

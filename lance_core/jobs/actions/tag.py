@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
-from lance_core.commit.log.manifests import latest_version
+from lance_core.commit.manifests import latest_version
 from lance_core.dataset.refs.tags import TagRef, create_tag, delete_tag, read_tag, tag_names, update_tag
 from lance_core.errors import AlreadyExistsError, InputError
 from lance_core.io.resolve import resolve_store

@@ -16,15 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.log.manifests import find_latest_version
-from lance_core.commit.model import CommitResult, StagedTransaction
-from lance_core.commit.records import each
-from lance_core.commit.registry.attempts import list_staged, read_finished_work, read_started
-from lance_core.commit.registry.landings import known_landing
-from lance_core.commit.service.alone import publish_alone
-from lance_core.commit.service.callbacks import IfMoved, ReExecute
-from lance_core.commit.service.commit_staged import commit_staged
+from lance_core.commit.manifests import find_latest_version
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.io.parallel import each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.publish.gates import make_check
@@ -43,6 +37,12 @@ from lance_core.jobs.runtime.landed_reference import landed_reference
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.model import CommitResult, StagedTransaction
+from lance_core.publish.registry.attempts import list_staged, read_finished_work, read_started
+from lance_core.publish.registry.landings import known_landing
+from lance_core.publish.service.alone import publish_alone
+from lance_core.publish.service.callbacks import IfMoved, ReExecute
+from lance_core.publish.service.commit_staged import commit_staged
 from lance_core.table.draft import TableOptions
 from lance_core.table.transaction import Transaction
 
@@ -73,7 +73,7 @@ class CommitJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
-        """Publish; see `commit.service.commit_staged` for what it raises."""
+        """Publish; see `lance_core.publish.service.commit_staged` for what it raises."""
         store = resolve_store(spec.uri, spec.resolved_options())
         ref = _single(spec)
         done = None if ref is None else publish_alone(store, ref)

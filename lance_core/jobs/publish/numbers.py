@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lance_core.commit.log.manifests import open_version, version_numbers
+from lance_core.commit.manifests import open_version, version_numbers
 from lance_core.errors import NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store

@@ -21,13 +21,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from lance_core.commit.model import StagedTransaction
 from lance_core.commit.naming import STAGED, staged_folder
-from lance_core.commit.record_types import Reexecution, parse_record, work_digest
-from lance_core.commit.records import FORMAT, read_record, write_record
-from lance_core.commit.registry.attempts import find_finished, read_started
-from lance_core.commit.registry.landings import known_landing
-from lance_core.commit.staging.supersede import give_up_for_another
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.jobs.publish.trust import is_plain
@@ -35,6 +29,12 @@ from lance_core.jobs.registry import job_of, kind_of, refresh_of, spec_from_plai
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.record_types import Reexecution, parse_record, work_digest
+from lance_core.publish.records import FORMAT, read_record, write_record
+from lance_core.publish.registry.attempts import find_finished, read_started
+from lance_core.publish.registry.landings import known_landing
+from lance_core.publish.staging.supersede import give_up_for_another
 
 log = logging.getLogger(__name__)
 

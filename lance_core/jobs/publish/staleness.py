@@ -20,11 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.commit.growth import new_rows
-from lance_core.commit.log.manifests import OpenVersion
-from lance_core.commit.model import ASSUMES_PROPERTY
-from lance_core.commit.service.preconditions import Concerns
-from lance_core.commit.staging.drain import Loaded
+from lance_core.commit.identities import ASSUMES_PROPERTY
+from lance_core.commit.manifests import OpenVersion
 from lance_core.dataset.scan.count import count_matching
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.plan import plan_scan
@@ -33,6 +30,9 @@ from lance_core.dataset.scan.to_table import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.io.store import Store
+from lance_core.publish.growth import new_rows
+from lance_core.publish.service.preconditions import Concerns
+from lance_core.publish.staging.drain import Loaded
 from lance_core.table.operations import Append, Merge, Overwrite, Update, UpdateMode
 from lance_core.table.operations.base import Operation
 from lance_core.table.transaction import Transaction

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any
 
 from lance_core.commit.naming import staged_folder
-from lance_core.commit.records import read_record, write_record
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -23,6 +22,7 @@ from lance_core.jobs.runtime.error_transport import failure_from_plain, failure_
 from lance_core.jobs.specs.identity import DEFAULT_ON_CLEAR, identity_after_clear
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.records import read_record, write_record
 
 
 def record_failure(spec: JobSpec, error: BaseException) -> bool:

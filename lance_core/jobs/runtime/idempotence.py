@@ -13,10 +13,10 @@ import uuid as uuids
 from collections.abc import Mapping
 from typing import Any
 
-from lance_core.commit.registry.incarnation import incarnation_of, is_other
-from lance_core.commit.registry.ledger import landing_of, record_landed
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.registry.incarnation import incarnation_of, is_other
+from lance_core.publish.registry.ledger import landing_of, record_landed
 
 IDENTITY = "lance_core.identity"
 """The key in the metadata of tags and branches."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_core.commit.model import StagedTransaction
+from lance_core.publish.model import StagedTransaction
 
 
 def landed_reference(uri: str, identity: str, version: int, *, operation: str = "") -> StagedTransaction:

@@ -16,16 +16,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from lance_core.commit.log.look import LogLook, look_since
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.record_types import Asked, is_same_work
-from lance_core.commit.registry.attempts import find_finished, read_started, started_attempts
-from lance_core.commit.registry.landings import known_landing
-from lance_core.commit.registry.ledger import Landing
-from lance_core.commit.staging.abort import abort_attempt
+from lance_core.commit.identities import Asked
+from lance_core.commit.look import LogLook, look_since
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.record_types import is_same_work
+from lance_core.publish.registry.attempts import find_finished, read_started, started_attempts
+from lance_core.publish.registry.landings import known_landing
+from lance_core.publish.registry.ledger import Landing
+from lance_core.publish.staging.abort import abort_attempt
 from lance_core.table.operations import Restore
 
 log = logging.getLogger(__name__)

@@ -20,18 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from lance_core.commit.log.manifests import latest_version, load_manifest, version_numbers
-from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.record_types import Asked, work_digest
+from lance_core.commit.identities import Asked
+from lance_core.commit.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.references import data_paths
-from lance_core.commit.registry.attempts import find_finished, started_attempts
-from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.landings import find_landed
-from lance_core.commit.registry.ledger import Landing, record_landed
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.in_use import remove_unused
-from lance_core.commit.staging.remove import ITSELF, remove_attempt
-from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -50,6 +41,16 @@ from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes,
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.record_types import work_digest
+from lance_core.publish.registry.attempts import find_finished, started_attempts
+from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.registry.landings import find_landed
+from lance_core.publish.registry.ledger import Landing, record_landed
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.in_use import remove_unused
+from lance_core.publish.staging.remove import ITSELF, remove_attempt
+from lance_core.publish.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)

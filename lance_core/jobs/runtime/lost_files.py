@@ -6,12 +6,12 @@ scheduler from trying again.
 
 from __future__ import annotations
 
-from lance_core.commit.log.manifests import version_numbers
-from lance_core.commit.model import Attempt
-from lance_core.commit.registry.attempts import is_over
+from lance_core.commit.manifests import version_numbers
 from lance_core.errors import LanceError, NotFoundError, RetryableConflictError, StoreError
 from lance_core.io.paths import UNFINISHED_GONE
 from lance_core.io.store import Store
+from lance_core.publish.model import Attempt
+from lance_core.publish.registry.attempts import is_over
 
 
 def explain_lost_file(store: Store, attempt: Attempt, error: BaseException) -> RetryableConflictError | None:

@@ -15,15 +15,15 @@ import logging
 from dataclasses import replace
 from typing import TypeVar
 
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.record_types import Asked
-from lance_core.commit.registry.attempts import read_started
-from lance_core.commit.registry.ledger import Landing
+from lance_core.commit.identities import Asked
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.protocols import JobSource
 from lance_core.jobs.sources.source_files import SourceFile, differing, fingerprint, list_source_files, shown
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import JobSpec, WriteSpec
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.registry.attempts import read_started
+from lance_core.publish.registry.ledger import Landing
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from lance_core.commit import naming
-from lance_core.commit.bulk import delete_all
 from lance_core.errors import LanceError
+from lance_core.io.many import delete_all
 from lance_core.io.store import Store
 
 PROGRESS = naming.PROGRESS

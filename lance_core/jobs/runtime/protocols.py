@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lance_core.commit.model import Attempt, CommitResult, StagedTransaction
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
+from lance_core.publish.model import Attempt, CommitResult, StagedTransaction
 from lance_core.table.operations.base import Operation
 
 S = TypeVar("S", bound=JobSpec, contravariant=True)

@@ -15,10 +15,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lance_core.commit import naming
-from lance_core.commit.record_types import Asked
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.landings import known_landing
+from lance_core.commit.identities import Asked
 from lance_core.io.store import Store
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.landings import known_landing
 
 log = logging.getLogger(__name__)
 

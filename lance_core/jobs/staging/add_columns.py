@@ -24,16 +24,9 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow_numpy import no_rows
-from lance_core.commit.bulk import delete_all
-from lance_core.commit.log.manifests import load_manifest, version_numbers
-from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.record_types import Asked, is_same_work, work_digest
+from lance_core.commit.identities import Asked
+from lance_core.commit.manifests import load_manifest, version_numbers
 from lance_core.commit.references import data_paths
-from lance_core.commit.registry.attempts import is_withdrawn, list_staged, read_started
-from lance_core.commit.staging.adoption import adopt_unfinished
-from lance_core.commit.staging.in_use import unused_files
-from lance_core.commit.staging.remove import remove_attempt
-from lance_core.commit.staging.staged import finish_attempt, renew_lease
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.columns.evolve import NewColumns
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -42,6 +35,7 @@ from lance_core.errors import LanceError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
+from lance_core.io.many import delete_all
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.failure_record import clear_failure
@@ -78,6 +72,13 @@ from lance_core.jobs.staging.edit_fragments import existing, group_fragments
 from lance_core.jobs.staging.fill_columns import Filled, existing_names, with_file
 from lance_core.jobs.staging.spark_columns import engine_columns, run_in_engine
 from lance_core.jobs.staging.write_fragments import WriteWork
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.record_types import is_same_work, work_digest
+from lance_core.publish.registry.attempts import is_withdrawn, list_staged, read_started
+from lance_core.publish.staging.adoption import adopt_unfinished
+from lance_core.publish.staging.in_use import unused_files
+from lance_core.publish.staging.remove import remove_attempt
+from lance_core.publish.staging.staged import finish_attempt, renew_lease
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction

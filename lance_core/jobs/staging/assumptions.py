@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from lance_core.commit.model import ASSUMES_PROPERTY
+from lance_core.commit.identities import ASSUMES_PROPERTY
 
 
 def assumes_predicate(predicate: str) -> dict[str, str]:

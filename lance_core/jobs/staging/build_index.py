@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.indexing.build import IndexRequest, build_segment, parse_index_request
 from lance_core.dataset.indexing.folder import paths_of
 from lance_core.dataset.indexing.vector_build import VectorRequest, build_vector_segment, parse_vector_request, train_index
@@ -28,6 +27,7 @@ from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.staging.edit_fragments import StageEdit, edit_work, existing, group_fragments, operations_of
+from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 

@@ -18,10 +18,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
-from lance_core.commit.bulk import missing
-from lance_core.commit.model import Attempt
 from lance_core.commit.naming import data_path, is_of_any
-from lance_core.commit.records import Record, add_record, each, read_record, write_record
 from lance_core.commit.references import fragment_paths
 from lance_core.dataset.columns.column_files import write_column_file
 from lance_core.dataset.columns.evolve import NewColumns, parse_transforms
@@ -31,6 +28,8 @@ from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.errors import InputError, LanceError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
+from lance_core.io.many import missing
+from lance_core.io.parallel import each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.progress import PROGRESS, ProgressReport
@@ -40,6 +39,8 @@ from lance_core.jobs.specs.edits import AddColumnsSpec, IfExists
 from lance_core.jobs.specs.load_function import allowed_callables, load_function
 from lance_core.jobs.staging.edit_fragments import part_of
 from lance_core.jobs.staging.fill_columns import Filled, existing_names, fill_fragment, reconciled
+from lance_core.publish.model import Attempt
+from lance_core.publish.records import Record, add_record, read_record, write_record
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 

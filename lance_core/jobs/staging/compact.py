@@ -19,14 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.model import Attempt, StagedTransaction
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.service.commit_staged import commit_staged
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.adoption import adopt_finished
-from lance_core.commit.staging.remove import remove_attempt
-from lance_core.commit.staging.staged import finish_attempt
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.dataset.maintain.compact import rewrite_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -52,6 +45,13 @@ from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.staging.compact_report import compaction_report, options_of, plan_groups
 from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of, part_of
 from lance_core.jobs.staging.write_fragments import size_of
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.service.commit_staged import commit_staged
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.adoption import adopt_finished
+from lance_core.publish.staging.remove import remove_attempt
+from lance_core.publish.staging.staged import finish_attempt
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
 

@@ -19,7 +19,6 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
-from lance_core.commit.model import Attempt
 from lance_core.commit.naming import data_path, is_of_attempt
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.write.retry import StagedEdit
@@ -32,6 +31,7 @@ from lance_core.jobs.runtime.progress import ProgressReport
 from lance_core.jobs.runtime.protocols import TableState, TaskResult
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.jobs.staging.write_fragments import size_of
+from lance_core.publish.model import Attempt
 from lance_core.table.carried import added_fragments, rewritten_fragments
 from lance_core.table.operations.base import Operation
 from lance_core.table.operations.update import Update

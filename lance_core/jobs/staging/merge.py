@@ -24,7 +24,7 @@ from lance_core.arrays import Ints
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
 from lance_core.arrow_numpy import arrow_of, no_rows
-from lance_core.commit.model import CREATES_PROPERTY, Attempt, StagedTransaction
+from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.dataset.edit import merge_insert as verb
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
 from lance_core.dataset.snapshot.snapshot import snapshot_of
@@ -49,6 +49,7 @@ from lance_core.jobs.staging.new_columns import BroughtColumns, plan_columns
 from lance_core.jobs.staging.new_table import Replaces, plan_new_contents, storage_version
 from lance_core.jobs.staging.repeated_keys import refuse_repeated, superseded_rows
 from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
+from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.table.operations.update import Update
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 from lance_core.wire.transaction import decode_transaction, encode_transaction

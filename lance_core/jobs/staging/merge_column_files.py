@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.maintain.column_merge import operation_of, plan_snapshot_merges, stage_column_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions, ColumnMergePlan
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -26,6 +25,7 @@ from lance_core.jobs.runtime.lifecycle import look_at, stage
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import MergeColumnFilesSpec
 from lance_core.jobs.staging.edit_fragments import edit_work, existing, group_fragments, operations_of
+from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.update import Update
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
-from lance_core.commit.growth import Growth, next_fragment_id, numbered
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.errors import InputError, UnsupportedFeatureError
 from lance_core.format.fragment import Fragment
@@ -26,6 +25,7 @@ from lance_core.format.schema_rules import contradiction
 from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
 from lance_core.jobs.sources.conform import added_columns
 from lance_core.jobs.specs.spec import Drift
+from lance_core.publish.growth import Growth, next_fragment_id, numbered
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations import Append, Merge, Update
 

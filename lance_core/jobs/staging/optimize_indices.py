@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.indexing.folder import paths_of
 from lance_core.dataset.indexing.maintain import outdated_indices, rebuild, tiered_indices
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -20,6 +19,7 @@ from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of
+from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 

@@ -20,8 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lance_core.commit.log.manifests import load_manifest
-from lance_core.commit.model import StagedTransaction
+from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.refs.branches import MAIN, read_branch
 from lance_core.dataset.scan.execute import scan
 from lance_core.dataset.scan.plan import plan_scan
@@ -49,6 +48,7 @@ from lance_core.jobs.staging.edit_fragments import (
     operations_of,
     part_of,
 )
+from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.append import Append
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update

@@ -15,11 +15,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lance_core.commit.log.manifests import load_manifest, version_numbers
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.model import Attempt, StagedTransaction
+from lance_core.commit.manifests import load_manifest, version_numbers
 from lance_core.commit.naming import data_path, is_of_any
-from lance_core.commit.staging.adoption import adopt_finished
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import IncompatibleConflictError, InputError, NotFoundError
 from lance_core.format.fragment import DataFile, Fragment
@@ -51,6 +49,8 @@ from lance_core.jobs.staging.column_parts import (
 from lance_core.jobs.staging.edit_fragments import existing
 from lance_core.jobs.staging.fill_columns import Filled, existing_names
 from lance_core.jobs.staging.spark_columns import run_in_engine
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.staging.adoption import adopt_finished
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
 

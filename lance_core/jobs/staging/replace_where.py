@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_core.arrow import schema_to_arrow
-from lance_core.commit.model import CREATES_PROPERTY, StagedTransaction
+from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.errors import NotFoundError
 from lance_core.expr import parse_filter
 from lance_core.format.manifest import Manifest
@@ -30,6 +30,7 @@ from lance_core.jobs.staging.existing_table import plan_new_rows
 from lance_core.jobs.staging.new_table import plan_new_contents
 from lance_core.jobs.staging.no_rows import RefusesNoRows
 from lance_core.jobs.staging.write_fragments import fragments_of
+from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lance_core.commit.model import StagedTransaction
 from lance_core.dataset.edit.update import stage_update
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
@@ -19,6 +18,7 @@ from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import UpdateSpec
 from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
+from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.update import Update
 
 

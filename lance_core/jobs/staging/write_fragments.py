@@ -18,17 +18,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_core.arrow import ExactBatches
-from lance_core.commit.log.beside import beside
-from lance_core.commit.model import Attempt
-from lance_core.commit.records import each
 from lance_core.commit.references import fragment_paths
-from lance_core.commit.registry.attempts import is_over
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
+from lance_core.io.parallel import beside, each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.runtime.progress import ProgressReport
@@ -37,6 +34,8 @@ from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.sources.row_predicate import satisfying
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.spec import WriteSpec
+from lance_core.publish.model import Attempt
+from lance_core.publish.registry.attempts import is_over
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 log = logging.getLogger(__name__)

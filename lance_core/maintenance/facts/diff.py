@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_core.commit.log.manifests import load_manifest
+from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest

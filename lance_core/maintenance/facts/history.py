@@ -15,14 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lance_core.commit.log.manifests import OpenVersion, open_or_none, version_numbers
-from lance_core.commit.log.transactions import transaction_of
-from lance_core.commit.records import each
+from lance_core.commit.manifests import OpenVersion, open_or_none, version_numbers
+from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.refs.tags import list_tags
 from lance_core.errors import FormatError
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.writers import Json, name_of, other_properties, shown, writers_in
 from lance_core.table.carried import added_fragments, rewritten_fragments

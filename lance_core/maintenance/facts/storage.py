@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from lance_core.commit import naming
-from lance_core.commit.log.manifests import OpenVersion, list_versions, open_or_none
-from lance_core.commit.records import each
+from lance_core.commit.manifests import OpenVersion, list_versions, open_or_none
 from lance_core.commit.references import is_referenced, referenced_files
-from lance_core.commit.registry.attempts import list_staged
 from lance_core.dataset.versions.cleanup import plan_cleanup
 from lance_core.errors import LanceError
+from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.maintenance.facts.writers import Json
+from lance_core.publish.registry.attempts import list_staged
 
 MAX_FILES = 200_000
 MAX_VERSIONS = 500

@@ -12,12 +12,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from lance_core.commit.model import StagedEntry
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT
-from lance_core.commit.registry.at_work import commits_at_work
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.landings import in_doubt
 from lance_core.dataset.indexing.describe import IndexDescription, describe
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.refs.branches import list_branches
@@ -30,6 +25,11 @@ from lance_core.maintenance.facts.history import columns_of
 from lance_core.maintenance.facts.writers import Json, shown, writer_of
 from lance_core.maintenance.observe import Observation, observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
+from lance_core.publish.model import StagedEntry
+from lance_core.publish.registry.at_work import commits_at_work
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.registry.landings import in_doubt
 from lance_core.table.coverage import SYSTEM_INDICES
 
 MB = 10**6

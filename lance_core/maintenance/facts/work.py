@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_core.commit.log.manifests import open_or_none
-from lance_core.commit.log.transactions import transaction_of
-from lance_core.commit.model import StagedEntry
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.ledger import Landing, landings_of
+from lance_core.commit.manifests import open_or_none
+from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.errors import LanceError
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.history import new_fragments
 from lance_core.maintenance.facts.writers import Json, writer_of
+from lance_core.publish.model import StagedEntry
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.ledger import Landing, landings_of
 
 _STATES = {"finished": "staged", "running": "running", "expired": "expired"}
 

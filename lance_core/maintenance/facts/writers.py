@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from lance_core.commit.identities import identities_in
-from lance_core.commit.record_types import Asked
+from lance_core.commit.identities import Asked, identities_in
 
 Json: TypeAlias = dict[str, object]
 

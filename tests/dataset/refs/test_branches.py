@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.commit.log.loop import WRITER_VERSION
-from lance_core.commit.log.manifests import load_manifest
-from lance_core.commit.log.put_manifest import put_manifest
+from lance_core.commit.loop import WRITER_VERSION
+from lance_core.commit.manifests import load_manifest
 from lance_core.commit.naming import NamingScheme
+from lance_core.commit.put_manifest import put_manifest
 from lance_core.dataset.handle.dataset import LanceDataset
 from lance_core.errors import (
     AlreadyExistsError,
@@ -257,7 +257,7 @@ def test_a_base_that_is_not_defined(tmp_path: Path) -> None:
 
 
 def test_a_remote_table_does_not_read_this_machine(tmp_path: Path) -> None:
-    from lance_core.commit.log.base_paths import open_base
+    from lance_core.commit.base_paths import open_base
 
     for base in (str(tmp_path), "file:///etc", "memory://x"):
         with pytest.raises(CorruptFileError, match="on this machine"):

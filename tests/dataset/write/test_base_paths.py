@@ -161,7 +161,7 @@ def test_base_store_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         given[path] = dict(options)
         return resolve_store(path, options)
 
-    monkeypatch.setattr("lance_core.commit.log.base_paths.resolve_store", resolve)
+    monkeypatch.setattr("lance_core.commit.base_paths.resolve_store", resolve)
     options = {"timeout": "30s"}
     params = {one: {"local_fsync": "false"}}
     ds = lance_core.write_dataset(

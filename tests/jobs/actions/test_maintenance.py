@@ -8,12 +8,12 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.commit.staging.staged import begin_attempt
 from lance_core.errors import IncompatibleConflictError, InputError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
 from lance_core.jobs.specs.spec import AppendSpec
+from lance_core.publish.staging.staged import begin_attempt
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.commit.registry.incarnation import incarnation_of
-from lance_core.commit.registry.ledger import landing_of
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.idempotence import note_done, was_done, work_identity
 from lance_core.jobs.specs.maintenance import BranchSpec, TagSpec
+from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.registry.ledger import landing_of
 from tests.jobs.edit_support import identity, make_table, rows
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.edits import (
@@ -25,11 +24,12 @@ from lance_core.jobs.specs.edits import (
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec
+from lance_core.publish.staging.garbage import collect_garbage
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 KILLED = """
 import os, signal, sys
-from lance_core.commit.service import alone, commit_staged as service, publisher
+from lance_core.publish.service import alone, commit_staged as service, publisher
 from lance_core.jobs.staging import add_columns as add_columns
 from lance_core.jobs.runtime import lifecycle as stage
 from lance_core.jobs.run import run_json

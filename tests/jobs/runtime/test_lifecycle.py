@@ -15,9 +15,6 @@ import pytest
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.commit import naming
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.staged import begin_attempt, find_staged, finish_attempt
 from lance_core.errors import InputError, LanceError, NotFoundError, RetryableConflictError, SchemaMismatchError
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.io.resolve import resolve_store
@@ -30,6 +27,9 @@ from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.secret import Secret
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
 from lance_core.jobs.staging.write_fragments import make_work
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.staged import begin_attempt, find_staged, finish_attempt
 from lance_core.table.operations.append import Append
 from lance_core.table.transaction import Transaction
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.commit.registry.attempts import started_attempts
 from lance_core.errors import NotFoundError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
@@ -19,6 +18,7 @@ from lance_core.jobs.runtime.lifecycle import clear_dead
 from lance_core.jobs.specs.edits import AddColumnsSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, SourceSpec
+from lance_core.publish.registry.attempts import started_attempts
 
 IDENTITY = "4ae18f4f-fe67-484d-8082-df968f79a389"
 

@@ -9,10 +9,10 @@ import pytest
 from bench.many_tasks import begin, end
 from bench.object_client import RunningServer, object_server
 from lance_core.commit import naming
-from lance_core.commit.log.transactions import read_transaction_file
-from lance_core.commit.service.commit_staged import commit_staged
-from lance_core.commit.staging.staged import missing_files
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.jobs.runtime.progress import PROGRESS
+from lance_core.publish.service.commit_staged import commit_staged
+from lance_core.publish.staging.staged import missing_files
 from lance_core.wire.fragments import decode_fragment
 
 TASKS = 2500

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 
 from lance_core.arrow import BatchCaster, cast, schema_from_arrow
-from lance_core.commit.model import StagedTransaction
-from lance_core.commit.registry import attempts
 from lance_core.dataset import dataset, write_dataset
 from lance_core.errors import SchemaMismatchError
 from lance_core.jobs.run import run_job
@@ -29,6 +27,8 @@ from lance_core.jobs.specs.edits import (
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.registry import attempts
 
 BATCHES = 5
 ROWS = 40

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lance_core.commit.record_types import Asked
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.registry.ledger import landing_of
+from lance_core.commit.identities import Asked
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs import api
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.registry.ledger import landing_of
 
 IDENTITY = "00000000-0000-5000-8000-000000000001"
 

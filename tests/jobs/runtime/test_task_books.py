@@ -14,8 +14,6 @@ import lance_core
 import lance_core.jobs.runtime.lifecycle as lifecycle
 from bench.object_client import RunningServer, object_server
 from lance_core.commit import naming
-from lance_core.commit.registry.attempts import list_staged
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.dataset.write.stage import _Stage
 from lance_core.errors import StoreError
 from lance_core.io.resolve import resolve_store
@@ -27,6 +25,8 @@ from lance_core.jobs.runtime.protocols import TaskResult, Work
 from lance_core.jobs.specs.edits import AddColumnsSpec, DeleteSpec
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, SourceSpec
+from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.staging.garbage import collect_garbage
 
 TASKS, ROWS = 4, 25
 BUDGET = 2

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lance_core.commit.staging.abort import abort_attempt
-from lance_core.commit.staging.garbage import collect_garbage
 from lance_core.errors import InputError, LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import SourceSpec
+from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.staging.garbage import collect_garbage
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows
 
 CALLS: list[int] = []

@@ -11,11 +11,11 @@ from pathlib import Path
 import lance
 import pytest
 
-from lance_core.commit.staging.abort import abort_attempt
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
+from lance_core.publish.staging.abort import abort_attempt
 from tests.jobs.edit_support import commit, identity, leftovers, make_table, rows
 
 

@@ -1,0 +1,243 @@
+"""Check that a version that was just put is an ancestor of the newest. A removed number may be free again.
+
+::
+
+    a commit reads version 4 and pauses; others commit 5, 6, 7 and prune 4, 5, 6; the commit puts "its" version 5
+    version 6 or 7 does not come from that 5     -> the put published nothing: it is a stray manifest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+
+from lance_core.commit import naming
+from lance_core.commit.deletion_files import read_deletions
+from lance_core.commit.identities import identities_of, writers_of
+from lance_core.commit.manifests import (
+    OpenVersion,
+    exists,
+    find_latest_version,
+    open_version,
+    version_numbers,
+)
+from lance_core.commit.rebase import deletion_store
+from lance_core.commit.references import fragment_paths
+from lance_core.commit.transactions import transaction_of
+from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
+from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
+from lance_core.format.manifest import Manifest, WriterVersion
+from lance_core.io.store import Store
+from lance_core.table.build import build
+from lance_core.table.carried import written_fragments
+from lance_core.table.operations import Clone, CreateIndex, Merge, Operation, Overwrite, Restore, Rewrite, Update
+from lance_core.table.transaction import Transaction
+
+_MAX_LOOKS = 5
+_ANYBODY = WriterVersion("lance_core", "0.0.0")
+
+
+def is_ancestor(store: Store, mine: Manifest, transaction: Transaction, *, may_be_twice: bool = False) -> bool:
+    """Whether the version `mine`, which is listed, is the newest or an ancestor of the newest.
+
+    `transaction` made it. CommitStateUnknownError when that cannot be determined. `may_be_twice`: its files in a later
+    version prove nothing, because its writer may have put it again at another number.
+    """
+    if find_latest_version(store) == mine.version:
+        return True
+    for _ in range(_MAX_LOOKS):
+        later = [number for number in version_numbers(store) if number > mine.version]
+        if not later:
+            return True
+        try:
+            child = open_version(store, later[0])
+            return _comes_from(store, child, mine, transaction, may_be_twice=may_be_twice)
+        except NotFoundError:
+            continue  # pruned while we looked
+    raise _unknown(store, mine)
+
+
+def follows(store: Store, first: OpenVersion, before: int) -> bool:
+    """Whether a version is the one that followed version `before`; False for a stray that fills a pruned one's number."""
+    if before == 0:
+        return True
+    scheme = first.scheme
+    if exists(store, naming.manifest_path(before, scheme)):
+        return True  # what it was built on is there, so its number has not been pruned
+    transaction = transaction_of(store, first)
+    return transaction is not None and is_ancestor(store, first.manifest, transaction)
+
+
+def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
+    theirs = transaction_of(store, child)
+    if theirs is None or child.manifest.version != mine.version + 1:
+        return _is_shown(store, child.manifest, mine, transaction, may_be_twice=may_be_twice)
+    if may_be_twice and theirs.uuid == transaction.uuid:
+        raise _unknown(store, mine)  # the same work again, brought up to another version of this number perhaps
+    if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
+        return True  # whatever was before is not in it
+    if isinstance(transaction.operation, CreateIndex):
+        added = {index.uuid for index in transaction.operation.new_indices}
+        there = {index.uuid for index in child.manifest.indices}
+        return bool(added & there) or isinstance(theirs.operation, CreateIndex) or not added
+    try:
+        expected = build(mine, theirs, timestamp_ns=0, writer_version=_ANYBODY)
+    except LanceError:
+        return False  # it refers to what is not in mine
+    if _named(expected) != _named(child.manifest):
+        return False
+    brought, _ = _brought(mine, transaction)
+    return _knew(store, child.manifest, theirs, mine, _numbers(brought))
+
+
+def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
+    """Whether a version further on shows that it comes from `mine`; CommitStateUnknownError where it shows nothing."""
+    brought, before = _brought(mine, transaction)
+    after = _named(later)
+    if brought & after and not may_be_twice:
+        absent = _absent_members(mine, transaction, brought, after)
+        if absent is None:
+            return True
+        if (_ids(absent) - _ids(before)) & _ids(after):
+            return False  # another commit has landed the others of its members, in another version of this number
+        raise _unknown(store, mine)
+    if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
+        return False  # the id of a new fragment is given once, and there it stands for another one
+    only_deletes = bool(brought) and all(map(_is_deletion, brought))
+    if only_deletes and not may_be_twice and _has_deletions(store, later, mine, _numbers(brought)):
+        return True  # whatever it comes from, the rows are not there
+    raise _unknown(store, mine)
+
+
+def _absent_members(
+    mine: Manifest, transaction: Transaction, brought: Collection[str], after: Collection[str]
+) -> set[str] | None:
+    """What a transaction has brought for those of its members of which a later version has nothing; None when it has
+    something of each, or a file of the commit itself: nobody else can have brought that.
+
+    ::
+
+        mine    5  a and b, of a commit that slept
+        theirs  5  a, of another commit; it was removed
+        ->      version 7 has the file of a, and not that of b
+    """
+    attempts = [writers_of(note) for note in identities_of(transaction).values()]
+    there = [item for item in brought if item in after]
+    commit = naming.attempt_prefix(naming.transaction_path(mine.transaction_file))
+    if len(attempts) < 2 or any(_is_of_any(item, [commit or "-"]) for item in there):
+        return None
+    absent = [writers for writers in attempts if not any(_is_of_any(item, writers) for item in there)]
+    return {item for item in brought for writers in absent if _is_of_any(item, writers)} if absent else None
+
+
+def _is_of_any(item: str, attempts: Collection[str]) -> bool:
+    number, _, name = item.partition(":")
+    path = f"{naming.DELETIONS}/{number}-{name}.bin" if _is_deletion(item) else naming.data_path(name)
+    return naming.is_of_any(path, attempts)
+
+
+def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, changed: frozenset[int]) -> bool:
+    """Whether `theirs` was made with what `mine` did to the fragments `changed`, which `theirs` may have replaced itself.
+
+    ::
+
+        mine    fragment 0 without row 7        theirs  fragments 0 and 1 -> 2, read from fragment 0 with row 7
+        ->      version `child` has fragment 2 in any case, but with the row that was deleted
+
+    No writer moves the rows of a fragment, or names all fragments, on top of a version that changed one of them since it
+    was read; whoever deletes from such a fragment repeats its deletions.
+    """
+    operation = theirs.operation
+    read = {item.id: item for item in _fragments_read(operation) if item.id in changed}
+    left = FragmentList.of(child.fragments).pick(changed)
+    for number, fragment in FragmentList.of(mine.fragments).pick(changed).items():
+        if number in read and _state(read[number]) != _state(fragment):
+            return False
+        if number in left and isinstance(operation, Merge) and not _state(fragment)[0] <= _state(left[number])[0]:
+            return False
+        if number not in left and isinstance(operation, Update) and not _has_predecessor(store, mine):
+            raise _unknown(store, mine)  # all of its rows were written again: those that `mine` had left, or more
+    return _has_deletions(store, child, mine, changed & left.keys())
+
+
+def _has_predecessor(store: Store, mine: Manifest) -> bool:
+    """Whether the version before is there, so that this number was hardly pruned: a tag may have kept that one alone."""
+    before = mine.version - 1
+    return before == 0 or any(exists(store, naming.manifest_path(before, scheme)) for scheme in naming.NamingScheme)
+
+
+def _fragments_read(operation: Operation) -> tuple[Fragment, ...]:
+    """Fragments as they were when an operation was planned that moves their rows."""
+    if isinstance(operation, Rewrite):
+        return tuple(item for group in operation.groups for item in group.old_fragments)
+    return ()
+
+
+def _state(fragment: Fragment) -> tuple[frozenset[str], tuple[int, int] | None]:
+    file = fragment.deletion_file
+    return frozenset(item.path for item in fragment.files), None if file is None else (file.read_version, file.id)
+
+
+def _has_deletions(store: Store, child: Manifest, mine: Manifest, numbers: Collection[int]) -> bool:
+    """Whether what `mine` deleted from these fragments is deleted in `child`, which has them all."""
+    theirs = FragmentList.of(child.fragments).pick(frozenset(numbers))
+    for number, fragment in FragmentList.of(mine.fragments).pick(frozenset(numbers)).items():
+        if number not in theirs:
+            return False
+        if _state(fragment)[1] == _state(theirs[number])[1]:
+            continue
+        there = read_deletions(deletion_store(store, child, theirs[number]), theirs[number])
+        if not np.isin(read_deletions(deletion_store(store, mine, fragment), fragment), there).all():
+            return False
+    return True
+
+
+def _named(manifest: Manifest) -> frozenset[str]:
+    """Data and deletion files with the fragments they belong to."""
+    found: set[str] = set()
+    for fragment in manifest.fragments:
+        found.update(f"{fragment.id}:{file.path}" for file in fragment.files)
+        if fragment.deletion_file is not None:
+            found.add(f"{fragment.id}:{fragment.deletion_file.read_version}-{fragment.deletion_file.id}")
+    return frozenset(found)
+
+
+def _ids(named: Iterable[str]) -> set[str]:
+    return {item.partition(":")[0] for item in named}
+
+
+def _numbers(named: Iterable[str]) -> frozenset[int]:
+    return frozenset(map(int, _ids(named)))
+
+
+def _is_deletion(item: str) -> bool:
+    return all(part.isdigit() for part in item.partition(":")[2].split("-"))
+
+
+def _brought(mine: Manifest, transaction: Transaction) -> tuple[frozenset[str], frozenset[str]]:
+    """(files that the transaction brought, what was in the version before) of all that `mine` names."""
+    everything = _named(mine)
+    names = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in _files_of(transaction)}
+    brought = frozenset(item for item in everything if _is_one_of(item, names))
+    return brought, everything - brought
+
+
+def _files_of(transaction: Transaction) -> Iterator[str]:
+    return fragment_paths(written_fragments(transaction.operation))
+
+
+def _is_one_of(item: str, brought: set[str]) -> bool:
+    number, _, name = item.partition(":")
+    return name in brought or f"{number}-{name}" in brought
+
+
+def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"{store.uri}: version {mine.version} was published, but it is unknown whether the newest version descends from it, "
+        "because the versions in between were removed",
+        uri=store.uri,
+        version=mine.version,
+        cure="Check whether its rows are in the table, then run `lance staged settle` or `lance staged abort --certain`.",
+    )

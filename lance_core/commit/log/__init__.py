@@ -1,1 +1,0 @@
-"""Versions and manifests, and the loop that publishes one."""

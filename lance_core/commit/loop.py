@@ -1,0 +1,383 @@
+"""The commit loop: judge the versions in between, rebase the transaction, publish it, or try again.
+
+::
+
+    read version 4, newest 6     judge our transaction against those of 5 and 6
+                                 OK       nothing to do           REBASE  rewrite deletion files against 6
+                                 RETRY    RetryableConflictError  NEVER   IncompatibleConflictError
+    put 7                        lost?    wait a little, judge 7, put 8, …
+
+A transaction that is found in the log already (same uuid) is not committed again: its version is the answer. That makes
+every call of this function safe to repeat with the same transaction. (Spec: FORMAT D.1.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from lance_core.commit import naming
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES, Backoff
+from lance_core.commit.committed import AlsoJudge, Committed
+from lance_core.commit.conflicts import (
+    PartlyLandedError,
+    conflict,
+    delete_quietly,
+    history_gone,
+    is_carried,
+    is_fence,
+    moved,
+    no_table,
+    refuse_withdrawn,
+    remove_stray,
+    unanswered,
+)
+from lance_core.commit.early import Early
+from lance_core.commit.history import follows, is_ancestor
+from lance_core.commit.identities import identities_of
+from lance_core.commit.manifests import OpenAt, OpenVersion, load_manifest, open_newest, open_or_none, write_hint
+from lance_core.commit.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
+from lance_core.commit.rebase import Rebased, rebase
+from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.transactions import transaction_of
+from lance_core.errors import CommitError, CommitStateUnknownError, LanceError, RetryableConflictError, StoreError
+from lance_core.format.fragment import Fragment
+from lance_core.format.fragments import FragmentList
+from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
+from lance_core.io.parallel import beside, each
+from lance_core.io.store import Store
+from lance_core.table.build import build
+from lance_core.table.conflicts import Verdict, VerdictKind, judge
+from lance_core.table.draft import TableOptions
+from lance_core.table.features import check_writable
+from lance_core.table.operations import Delete, Overwrite, Restore, Update
+from lance_core.table.transaction import Transaction
+from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
+from lance_core.wire.transaction import with_packed_fragments
+
+WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
+"""The number says which release of the official library this writes like: other readers compare it with that library's
+releases to work around old bugs."""
+
+
+def commit_transaction(
+    store: Store,
+    transaction: Transaction,
+    *,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    options: TableOptions | None = None,
+    source: Manifest | None = None,
+    strict: bool = False,
+    attempt: str | None = None,
+    opened: OpenVersion | None = None,
+) -> Manifest:
+    """Publish a transaction as the next version and return its manifest.
+
+    `options` matter when the transaction creates the table. `source` is the manifest a Clone begins from. `strict` refuses
+    when the table moved at all since `transaction.read_version`. `attempt` goes into the names of files a rebase writes.
+    `opened` is the version it was planned on: it is not read again where a listing shows that it still is the newest.
+
+    Raises RetryableConflictError (plan again), IncompatibleConflictError, CommitStateUnknownError (look before you retry),
+    StoreError (nothing happened; the same call may be repeated), NotFoundError (no table, and not a creating transaction).
+    """
+    return commit_in_detail(
+        store,
+        transaction,
+        max_retries=max_retries,
+        options=options,
+        source=source,
+        strict=strict,
+        attempt=attempt,
+        opened=opened,
+    ).manifest
+
+
+def commit_in_detail(
+    store: Store,
+    transaction: Transaction,
+    *,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    options: TableOptions | None = None,
+    source: Manifest | None = None,
+    strict: bool = False,
+    attempt: str | None = None,
+    before_put: Callable[[int], None] = lambda _: None,
+    on_doubt: Callable[[], None] = lambda: None,
+    also_judge: AlsoJudge | None = None,
+    opened: OpenVersion | None = None,
+    newest: OpenVersion | None = None,
+    open_at: OpenAt = open_or_none,
+    keeps_files: bool = False,
+) -> Committed:
+    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication, with its number; it
+    may raise. `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when
+    a file that was written in vain could not be removed. `keeps_files`: another put of this commit is in doubt: all stays.
+
+    `also_judge` is called once for each version of others between the one that was read and the one that is written, in
+    order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
+    """
+    require_put_if_absent(store)
+    loop = CommitLoop(
+        store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
+    )
+    loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened or newest, on_doubt
+    loop.newest, loop.open_at, loop.keeps_files = newest, open_at, keeps_files
+    try:
+        return loop.run(max_retries)
+    except CommitStateUnknownError:
+        raise  # what was written may be in use
+    except StoreError as error:
+        loop.clean_up()
+        raise loop.doubtful(error) from error
+    except LanceError:
+        loop.clean_up()
+        raise
+
+
+class CommitLoop:
+    """One commit: the transaction as planned, and how far the log has been judged."""
+
+    def __init__(
+        self,
+        store: Store,
+        planned: Transaction,
+        *,
+        options: TableOptions | None,
+        source: Manifest | None,
+        strict: bool,
+        attempt: str | None,
+        before_put: Callable[[int], None],
+    ) -> None:
+        self._store = store
+        self._planned = with_packed_fragments(planned)
+        self._options = options
+        self._source = source
+        self._strict = strict
+        self._attempt = attempt
+        self._before_put = before_put
+        identities = identities_of(planned)
+        self._identities = tuple(identities)
+        self._judged = planned.read_version
+        self._read: Manifest | None = None
+        self._originals: Mapping[int, Fragment] | None = None
+        self._to_rebase: list[Transaction] = []
+        self._written: set[str] = set()
+        self._in_doubt, self._doubtful_version = False, 0
+        self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities.items()}
+        self.early = Early(store)
+        self.also_judge: AlsoJudge | None = None
+        self.open_at: OpenAt = open_or_none
+        self.keeps_files, self.tried_at = False, 0
+        self.opened: OpenVersion | None = None
+        self.newest: OpenVersion | None = None
+        self.on_doubt: Callable[[], None] = lambda: None
+
+    def run(self, max_retries: int) -> Committed:
+        backoff = Backoff()
+        for _ in range(max_retries + 1):
+            began = time.monotonic()
+            found = self.try_once()
+            if found is not None:
+                return found
+            backoff.wait(try_seconds=time.monotonic() - began)
+        if self._in_doubt:
+            raise StoreError(f"{self._store.uri}: the store rejected the manifest {max_retries + 1} times")
+        raise RetryableConflictError(
+            f"{self._store.uri}: lost the race for the next version {max_retries + 1} times",
+            uri=self._store.uri,
+            operation=self._planned.operation.name,
+            cure="Too many writers commit at once: retry, or run the commit tasks in the table's commit pool.",
+        )
+
+    def rebased(self, newest: OpenVersion) -> Rebased:
+        if self._judge_until(newest) is not None:
+            what = f"{self._store.uri}: {self._planned.uuid} has landed in the meantime"
+            raise PartlyLandedError(what, uri=self._store.uri)
+        return self._rebase(newest)
+
+    def doubtful(self, error: StoreError) -> CommitError | StoreError:
+        """The store failed: after a put without an answer that is more than a failure."""
+        return unanswered(self._store, self._planned, error) if self._in_doubt else error
+
+    def clean_up(self) -> None:
+        """Remove what was written for a version that is not to be."""
+        self.early.settle()
+        if self._in_doubt:
+            return
+        self._delete(self._written)
+
+    def try_once(self) -> Committed | None:
+        """One put of the next version; None when it is somebody else's, or nobody's yet (see `doubtful`)."""
+        self._put_early()
+        newest = self._newest()
+        if newest is not None:
+            landed = self._judge_until(newest)
+            if landed is not None:
+                return self._found(landed)
+            check_writable(newest.manifest, uri=self._store.uri)
+        rebased = self._rebase(newest)
+        manifest = build(
+            None if newest is None else newest.manifest,
+            rebased.transaction,
+            timestamp_ns=(tried_at := time.time_ns()),
+            writer_version=WRITER_VERSION,
+            options=self._options,
+            source=self._source_manifest(),
+            transaction_file=self._transaction_file(newest, rebased.transaction),
+        )
+        self.tried_at = tried_at
+        put = self._put(manifest, rebased.transaction, newest)
+        if put.outcome is PutOutcome.OURS:
+            done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
+            self._in_doubt, before = True, self._in_doubt  # should the look fail: what a landed version names has to stay
+            with beside(self._store, lambda: write_hint(self._store, done.manifest.version)):
+                self._require_lineage(done, is_doubtful=before)
+            self._keep_only(done)
+            return replace(done, num_rebased=len(self._to_rebase))
+        if put.outcome is PutOutcome.NOT_THERE:
+            self._in_doubt, self._doubtful_version = True, manifest.version
+            self.on_doubt()
+        return None
+
+    def _committed(self, opened: OpenVersion, *, already: bool = False) -> Committed:
+        """What is in the log as ours: an earlier try may have written it, with other files than the latest one."""
+        found = transaction_of(self._store, opened) or self._planned
+        return Committed(opened.manifest, found, len(self._to_rebase), already)
+
+    def _found(self, opened: OpenVersion) -> Committed:
+        """It is in the log already. A put that was in doubt for this number, or one before, cannot land any more."""
+        self.early.settle()
+        done = self._committed(opened, already=True)
+        if not self._in_doubt or opened.manifest.version >= self._doubtful_version:
+            self._keep_only(done)
+        return done
+
+    def _require_lineage(self, done: Committed, *, is_doubtful: bool) -> None:
+        """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
+        if not is_ancestor(self._store, done.manifest, done.transaction):
+            self._in_doubt = is_doubtful
+            remove_stray(self._store, done.manifest)
+            raise history_gone(self._store, self._planned, done.manifest.version)
+
+    def _newest(self) -> OpenVersion | None:
+        newest, self.newest = self.newest, None
+        if newest is None:
+            newest = self.opened = open_newest(self._store, known=self.opened)
+        if newest is not None:
+            return newest
+        if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):
+            return None
+        raise no_table(self._store, self._planned)
+
+    def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
+        """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
+        numbers = range(self._judged + 1, newest.manifest.version + 1)
+        opened = [*each(self._store, numbers[:-1], self.open_at), newest] if numbers else []
+        conflicts: list[tuple[Transaction, OpenVersion]] = []
+        if len(opened) > 1 and opened[0] is not None and not follows(self._store, opened[0], self._judged):
+            raise history_gone(self._store, self._planned, numbers[0])
+        for number, item in zip(numbers, opened, strict=True):
+            theirs = None if item is None else transaction_of(self._store, item)
+            if item is None or theirs is None:
+                raise history_gone(self._store, self._planned, number)
+            if theirs.uuid == self._planned.uuid or is_carried(self._store, self._identities, theirs, number):
+                self._require_lineage(self._committed(item), is_doubtful=self._in_doubt)
+                return item
+            conflicts.append((theirs, item))
+        # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
+        if newest.manifest.version >= self._doubtful_version:
+            self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
+        for theirs, item in conflicts:
+            refuse_withdrawn(self._store, self._attempts, theirs, item.manifest.version)
+        for theirs, item in conflicts:
+            self._accept(theirs, self._verdict(theirs), item.manifest.version)
+            if self.also_judge is not None:
+                self.also_judge(theirs, item)
+        self._judged = newest.manifest.version
+        return None
+
+    def _verdict(self, theirs: Transaction) -> Verdict:
+        if not isinstance(self._planned.operation, (Delete, Update)):
+            return judge(self._planned, theirs)
+        original = self._original()
+        if original is not None and self._originals is None:
+            touched = self._planned.operation.touches().fragments
+            self._originals = FragmentList.of(original.fragments).pick(touched)
+        return judge(self._planned, theirs, affected_rows=original is not None, originals=self._originals)
+
+    def _original(self) -> Manifest | None:
+        """The version the transaction was planned on, when it can still be read."""
+        if self._read is None and self._planned.read_version:
+            opened = self.open_at(self._store, self._planned.read_version)
+            self._read = None if opened is None else opened.manifest
+        return self._read
+
+    def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
+        if self._strict and not is_fence(theirs):
+            raise moved(self._store, self._planned, theirs, number)
+        if verdict.kind in (VerdictKind.NEVER, VerdictKind.RETRY):
+            raise conflict(self._store, self._planned, theirs, verdict, number)
+        if verdict.kind is VerdictKind.REBASE:
+            self._to_rebase.append(theirs)
+
+    def _rebase(self, newest: OpenVersion | None) -> Rebased:
+        if newest is None or not self._to_rebase:
+            return Rebased(self._planned)
+        rebased = rebase(
+            self._store,
+            self._planned,
+            newest.manifest,
+            theirs=self._to_rebase,
+            original=self._original(),
+            attempt=self._attempt,
+        )
+        self._written.update(rebased.files)
+        return rebased
+
+    def _source_manifest(self) -> Manifest | None:
+        operation = self._planned.operation
+        if isinstance(operation, Restore):
+            return load_manifest(self._store, operation.version)
+        return self._source
+
+    def _transaction_file(self, newest: OpenVersion | None, transaction: Transaction) -> str:
+        if newest is not None:
+            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE) or is_fence(transaction)
+        else:
+            without = self._options is not None and self._options.no_transaction_file
+        if without or self._attempt is None:
+            return "" if without else transaction.file_name
+        # Named after the commit as well: two commits of the same work never share a file, so each may remove its own.
+        return naming.transaction_name(transaction.read_version, f"{transaction.uuid}.{self._attempt}")
+
+    def _put_early(self) -> None:
+        """Send the transaction's file while the log is checked: most commits find nothing there that changes it."""
+        is_wanted = self.opened is not None and not self._to_rebase and self.early.is_wanted
+        if is_wanted and (name := self._transaction_file(self.opened, self._planned)):
+            self._written.add(naming.transaction_path(name))
+            self.early.put(naming.transaction_path(name), self._planned)
+
+    def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
+        data = self.early.encoded(transaction)
+        if manifest.transaction_file:
+            self._written.update({path := naming.transaction_path(manifest.transaction_file)} - self.early.there)
+            # The inline copy counts, unless the transaction is too large for one.
+            durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
+            if not self.early.has_sent(path, transaction):
+                self._store.put(path, data, durable=durable)
+        self._before_put(manifest.version)
+        if self.early.has_failed() and manifest.transaction_file:
+            self._store.put(path, data, durable=durable)
+        is_v1 = newest is None and self._options is not None and self._options.v1_manifest_names
+        scheme = newest.scheme if newest else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
+        return put_manifest(self._store, manifest, uuid=transaction.uuid, transaction=data, scheme=scheme)
+
+    def _keep_only(self, done: Committed) -> None:
+        # Earlier tries left files that this version does not use; their puts have failed, because their numbers are taken.
+        written = self._written - {naming.transaction_path(done.manifest.transaction_file)}
+        self._delete(written and written.difference(fragment_paths(named_fragments(done.transaction.operation))))
+
+    def _delete(self, paths: Collection[str]) -> None:
+        if not self.keeps_files and not delete_quietly(self._store, *paths):
+            self.on_doubt()

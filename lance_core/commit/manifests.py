@@ -1,0 +1,320 @@
+"""Finding and opening versions: which manifests a table has, and what is in one.
+
+::
+
+    _versions/18446744073709551613.manifest      version 2      latest_version -> 2
+    _versions/18446744073709551614.manifest      version 1      list_versions  -> 1, 2
+    _versions/latest_version_hint.json           advisory: written after a commit where names come in no order
+
+The listing decides what the latest version is: hints go stale, and a listing of one folder is one request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from lance_core.commit import naming
+from lance_core.commit.row_counts import with_row_counts
+from lance_core.errors import CorruptFileError, FormatError, LanceError, NotFoundError
+from lance_core.format.manifest import Manifest
+from lance_core.io.abilities import ListsInOrder
+from lance_core.io.store import Store
+from lance_core.table.features import check_readable
+from lance_core.wire.manifest_file import decode_manifest_file
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEntry:
+    """One manifest of a table: version number, path, size in bytes, seconds since the epoch when it was written."""
+
+    version: int
+    path: str
+    size: int
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVersion:
+    """A manifest as read: with its path, its size in bytes, and its inline transaction (serialized) if it has one.
+
+    `tag` stands for its content where the listing that named it gives one: the same tag in a later listing, the same bytes.
+    Elsewhere `data` is the content of a file that is not large, so that the same bytes, read again, are not decoded again.
+    """
+
+    manifest: Manifest
+    path: str
+    size: int
+    transaction: bytes | None
+    tag: str | None = None
+    data: bytes | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def scheme(self) -> naming.NamingScheme:
+        """How its file is named."""
+        parsed = naming.parse_manifest_name(self.path.rsplit("/", 1)[-1])
+        return naming.NamingScheme.V2 if parsed is None else parsed[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The attached versions as one listing had them."""
+
+    schemes: Mapping[int, naming.NamingScheme]
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Ascending."""
+        return sorted(self.schemes)
+
+    def is_complete_since(self, version: int) -> bool:
+        """Whether every version after `version` is there, and the table is not younger than that."""
+        newest = max(self.schemes, default=0)
+        return version <= newest and all(number in self.schemes for number in range(version + 1, newest + 1))
+
+    def open_newest(self, store: Store) -> OpenVersion | None:
+        """The newest version that it has, or a newer one where that was pruned since; None when there is no table."""
+        if not self.schemes:
+            return open_newest(store)
+        version = max(self.schemes)
+        try:
+            return open_path(store, version, naming.manifest_path(version, self.schemes[version]))
+        except NotFoundError:
+            return _open_latest(store)
+
+
+def list_once(store: Store) -> Listing:
+    """One listing, for a caller that asks several things of it."""
+    return Listing(_names(store))
+
+
+def latest_version(store: Store) -> int:
+    """The number of the newest version. NotFoundError when the store holds no Lance table."""
+    return _latest(store).version
+
+
+def find_latest_version(store: Store) -> int | None:
+    """The number of the newest version, None when there is no table."""
+    found = _find_latest(store)
+    return None if found is None else found.version
+
+
+def list_versions(store: Store) -> Sequence[VersionEntry]:
+    """Every attached version, ascending. Empty when there is no table."""
+    entries = []
+    for entry in store.list(f"{naming.VERSIONS}/"):
+        parsed = naming.parse_manifest_name(entry.path[len(naming.VERSIONS) + 1 :])
+        if parsed is not None:
+            entries.append(VersionEntry(parsed[0], entry.path, entry.size, entry.modified))
+    return sorted(entries, key=lambda entry: entry.version)
+
+
+def version_numbers(store: Store) -> Sequence[int]:
+    """The numbers of all attached versions, ascending."""
+    return sorted(_names(store))
+
+
+def manifest_paths(store: Store) -> list[tuple[int, str]]:
+    """Number and path of every attached version, ascending."""
+    return [(version, naming.manifest_path(version, scheme)) for version, scheme in sorted(_names(store).items())]
+
+
+def load_manifest(store: Store, version: int | None = None) -> Manifest:
+    """The manifest of a version, of the newest one when `version` is None, checked to be readable.
+
+    Raises NotFoundError (no table, no such version), CorruptFileError, UnsupportedVersionError, UnsupportedFeatureError.
+    """
+    return open_version(store, version).manifest
+
+
+def open_version(store: Store, version: int | None = None) -> OpenVersion:
+    """Like `load_manifest`, with the file's path and size and the inline transaction."""
+    if version is None:
+        return _open_latest(store)
+    if version & naming.DETACHED_BIT:
+        return open_path(store, version, naming.manifest_path(version))
+    for scheme in naming.NamingScheme:
+        with suppress(NotFoundError):
+            # V2 is tried first: it is what every table of the last years has.
+            return open_path(store, version, naming.manifest_path(version, _OTHER[scheme]))
+    known = version_numbers(store)
+    if not known:
+        raise not_a_table(store)
+    raise NotFoundError(
+        f"{store.uri} has no version {version}: it has {len(known)} versions from {known[0]} to {known[-1]}",
+        uri=store.uri,
+        version=version,
+        cure="Old versions may have been cleaned up.",
+    )
+
+
+def open_or_none(store: Store, version: int) -> OpenVersion | None:
+    """A version; None when it is gone."""
+    try:
+        return open_version(store, version)
+    except NotFoundError:
+        return None
+
+
+OpenAt = Callable[[Store, int], OpenVersion | None]
+
+
+class KnownVersions:
+    """`open_or_none` that remembers: for one commit, many of whose members ask for the same versions."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, OpenVersion] = {}
+
+    def __call__(self, store: Store, version: int) -> OpenVersion | None:
+        """A version; None when it is gone."""
+        found = self._known.get(version) or open_or_none(store, version)
+        if found is not None:
+            self._known[version] = found
+        return found
+
+
+def exists(store: Store, path: str) -> bool:
+    """Whether there is an object at a path."""
+    try:
+        store.size(path)
+    except NotFoundError:
+        return False
+    return True
+
+
+def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersion | None:
+    """The newest version, None when there is no table: one listing, and one read unless a tag shows that it is `known`."""
+    found = _find_latest(store)
+    if found is None:
+        return None
+    if known is not None and found.is_content_of(known):
+        return known
+    try:
+        return _open(store, found, known=known)
+    except NotFoundError:
+        return _open_latest(store)
+
+
+def write_hint(store: Store, version: int) -> None:
+    """Leave the hint file that other libraries use where names come in no order. Best effort: the commit has happened."""
+    if isinstance(store, ListsInOrder) and store.lists_in_order:
+        return  # the first name of a listing is the newest version; the official library writes no hint there, either
+    with suppress(LanceError):
+        store.put(naming.HINT_PATH, json.dumps({"version": version}, separators=(",", ":")).encode(), durable=False)
+
+
+def not_a_table(store: Store) -> NotFoundError:
+    """The error for a place without a table."""
+    return NotFoundError(
+        f"{store.uri} is not a Lance table: there is no manifest in {naming.VERSIONS}/",
+        uri=store.uri,
+        cure="Check the uri, or create the table by writing to it.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Latest:
+    """What a listing says of the newest version."""
+
+    version: int
+    scheme: naming.NamingScheme
+    tag: str | None = None
+
+    @property
+    def path(self) -> str:
+        return naming.manifest_path(self.version, self.scheme)
+
+    def is_content_of(self, opened: OpenVersion) -> bool:
+        """Whether that is what was opened: the number alone is no proof, because a table may have been created again."""
+        return self.tag is not None and self.tag == opened.tag and self.path == opened.path
+
+
+_MOST_KEPT = 1 << 20
+_V2_LENGTH = len(naming.manifest_name(1))
+_OTHER = {naming.NamingScheme.V1: naming.NamingScheme.V2, naming.NamingScheme.V2: naming.NamingScheme.V1}
+
+
+def _names(store: Store) -> dict[int, naming.NamingScheme]:
+    return _parsed(store.list_names(f"{naming.VERSIONS}/"))
+
+
+def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
+    found = {}
+    for name in names:
+        parsed = naming.parse_manifest_name(name)
+        if parsed is not None:
+            found[parsed[0]] = parsed[1]
+    return found
+
+
+def _find_latest(store: Store) -> _Latest | None:
+    names, tags = _names_of_newest(store)
+    # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
+    smallest = min(names, default="")
+    others = [name for name in names if len(name) != _V2_LENGTH]
+    if len(smallest) != _V2_LENGTH:
+        smallest = min((name for name in names if len(name) == _V2_LENGTH), default="")
+    found = _parsed([smallest])
+    found = found | _parsed(others) if found else _parsed(names)
+    if not found:
+        return None
+    version, scheme = max(found.items(), key=lambda item: item[0])
+    return _Latest(version, scheme, tags.get(naming.manifest_name(version, scheme)))
+
+
+def _names_of_newest(store: Store) -> tuple[Sequence[str], Mapping[str, str | None]]:
+    """Names among which the newest version is, and tags: of a long history on a store that sorts its names, two pages.
+
+    V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
+    """
+    folder = f"{naming.VERSIONS}/"
+    if not isinstance(store, ListsInOrder):
+        return store.list_names(folder), {}
+    entries, is_all = store.first_entries(folder)
+    tags: dict[str, str | None] = {entry.path[len(folder) :]: entry.tag for entry in entries}
+    if is_all:
+        return [*tags], tags
+    if all(len(name) == _V2_LENGTH and name[0] == "1" for name in tags):
+        return [*store.names_after(folder, naming.manifest_name(0)), *tags], tags
+    return store.list_names(folder), {}
+
+
+def _latest(store: Store) -> _Latest:
+    found = _find_latest(store)
+    if found is None:
+        raise not_a_table(store)
+    return found
+
+
+def _open_latest(store: Store) -> OpenVersion:
+    try:
+        return _open(store, _latest(store))
+    except NotFoundError:
+        # Cleaned up or dropped between the listing and the read: look once more.
+        return _open(store, _latest(store))
+
+
+def _open(store: Store, found: _Latest, *, known: OpenVersion | None = None) -> OpenVersion:
+    opened = open_path(store, found.version, found.path, known=known)
+    return opened if opened.tag == found.tag else replace(opened, tag=found.tag)
+
+
+def open_path(store: Store, version: int, path: str, *, known: OpenVersion | None = None) -> OpenVersion:
+    """Open the manifest at a path, which must be that of `version`; it is not decoded if these are the bytes of `known`."""
+    data = bytes(store.get(path))
+    if known is not None and known.path == path and known.data == data:
+        return known
+    try:
+        found = decode_manifest_file(data)
+    except FormatError as error:
+        raise type(error)(f"{store.uri}: {path}: {error}", uri=store.uri, version=version) from error
+    if found.manifest.version != version:
+        raise CorruptFileError(
+            f"{store.uri}: {path} holds the manifest of version {found.manifest.version}", uri=store.uri, version=version
+        )
+    check_readable(found.manifest, uri=store.uri)
+    manifest = with_row_counts(store, found.manifest)
+    kept = data if len(data) <= _MOST_KEPT else None
+    return OpenVersion(manifest=manifest, path=path, size=len(data), transaction=found.transaction, data=kept)

@@ -1,0 +1,74 @@
+"""Rows whose source has columns that the table lacks: both land in one Merge. Pure.
+
+::
+
+    table at version 4    field 0 "a", fragments 0 to 6            a source with "a" and "b" is appended
+    staged Merge          fields 0 "a", 1 "b"; the fragments 0 to 6 as they were, the new ones from id 7 on
+                          properties["lance_core.grows"] = '{"columns":["b"],"first_fragment":7,"operation":"append"}'
+
+The property says what a Merge alone does not: which of its fragments hold new rows, and what the work was. A reader that
+does not know it sees a Merge that is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from lance_core.commit.identities import ASSUMES_PROPERTY, GROWS_PROPERTY
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import Manifest
+from lance_core.table.carried import added_fragments
+from lance_core.table.operations.merge import Merge
+from lance_core.table.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Names of the new columns, the id of the first fragment with new rows, and the operation without new columns."""
+
+    columns: tuple[str, ...]
+    first_fragment: int
+    operation: str
+
+    def properties(self) -> dict[str, str]:
+        """The property of a transaction that says so."""
+        return {GROWS_PROPERTY: json.dumps(asdict(self), separators=(",", ":"))}
+
+
+def growth_of(properties: Mapping[str, str]) -> Growth | None:
+    """What the properties say about new columns; None when nothing, or nothing that can be read."""
+    try:
+        note = json.loads(properties.get(GROWS_PROPERTY, "null"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(note, dict) or not isinstance(note.get("first_fragment"), int):
+        return None
+    columns = note.get("columns")
+    names = tuple(map(str, columns)) if isinstance(columns, list) else ()
+    return Growth(names, note["first_fragment"], str(note.get("operation", "")))
+
+
+def may_follow(transaction: Transaction) -> bool:
+    """Whether its new rows may be added to any later version, because it assumes nothing about the rows of the table."""
+    return growth_of(transaction.properties) is not None and ASSUMES_PROPERTY not in transaction.properties
+
+
+def new_rows(transaction: Transaction) -> Sequence[Fragment]:
+    """Fragments with rows that were not in the table before."""
+    operation, growth = transaction.operation, growth_of(transaction.properties)
+    if growth is None or not isinstance(operation, Merge):
+        return added_fragments(operation)
+    return tuple(item for item in operation.fragments if item.id >= growth.first_fragment)
+
+
+def next_fragment_id(manifest: Manifest) -> int:
+    """The first id that no fragment of the table has had."""
+    mark = manifest.max_fragment_id
+    return 1 + (max((item.id for item in manifest.fragments), default=-1) if mark is None else mark)
+
+
+def numbered(fragments: Sequence[Fragment], *, first: int) -> tuple[Fragment, ...]:
+    """New fragments with ids of their own: in a Merge, an id that the table has would stand for the fragment that has it."""
+    return tuple(replace(item, id=first + number) for number, item in enumerate(fragments))

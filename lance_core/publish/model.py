@@ -1,0 +1,189 @@
+"""Values that staging passes to commit: small and plain, because they travel through XCom. Standard library only.
+
+::
+
+    {"uri": "/t", "identity": "5d2c…", "attempt": "00ff…", "read_version": 4, "operation": "append", "num_rows": 25000,
+     "num_bytes": 812345, "num_fragments": 1, "transaction_path": "_transactions/4-5d2c….txn", "creates": false}
+
+Never row data, never fragment lists: those are in the transaction file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeVar
+
+from lance_core.errors import InputError
+from lance_core.publish.record_types import checked_fields
+
+LANDED = "landed"
+ALREADY_LANDED = "already_landed"
+LandingState = Literal["landed", "already_landed"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A try at staging one identity. Times are seconds since the epoch.
+
+    `attempt` (16 hex digits) goes into the name of every file it writes: see `naming.data_file_name(attempt.attempt)`.
+    `adopts`: earlier attempts whose files it goes on with, which nobody removes while it is on record (see
+    `staging.adoption`).
+    """
+
+    identity: str
+    attempt: str
+    read_version: int
+    spec: Mapping[str, Any]
+    started: float
+    lease_seconds: float
+    digest: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    incarnation: str = ""
+    base: str = ""
+    later_only: bool = False
+    group: str = ""
+    adopts: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able plain values."""
+        return {**asdict(self), "spec": dict(self.spec), "asked": dict(self.asked)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Attempt:
+        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
+        return _from_dict(cls, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTransaction:
+    """A reference to a staged transaction: written, invisible, waiting for its commit.
+
+    `num_rows`, `num_bytes` and `num_fragments` are what it adds. `creates` says that the table did not exist.
+    `digest` is the whole SHA-256 of the work.
+    `adopts`: earlier attempts of the identity that wrote a part of its files. `has_more`: it wrote or adopted files that its
+    transaction does not name.
+    `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
+    `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
+    `later_only`: the identity can only have landed, or land, in a version after `read_version` (see `staged.begin_attempt`).
+    `group`: those that were planned together, whose commit may decide about all of them by one fence, whatever version
+    they are brought up to later.
+    `plain`: on the version that it was planned on it may be published just as it is, and only other commits can prevent it.
+    `planned_at`: when it was planned (seconds since the epoch, by the clock of the staging task).
+    """
+
+    uri: str
+    identity: str
+    attempt: str
+    read_version: int
+    operation: str
+    num_rows: int
+    num_bytes: int
+    num_fragments: int
+    transaction_path: str
+    creates: bool = False
+    num_deleted_rows: int = 0
+    digest: str = ""
+    has_more: bool = False
+    incarnation: str = ""
+    base: str = ""
+    later_only: bool = False
+    group: str = ""
+    plain: bool = False
+    planned_at: float = 0.0
+    adopts: tuple[str, ...] = ()
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        """The attempts that wrote its files."""
+        return (self.attempt, *self.adopts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able plain values, fit for XCom."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> StagedTransaction:
+        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
+        return _from_dict(cls, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedEntry:
+    """One line of `lance staged list`: an attempt, and its result. `state` is "running", "expired" or "finished".
+
+    `asked` is the task that requested it, as far as the attempt's own record is there.
+    """
+
+    identity: str
+    attempt: str
+    state: str
+    read_version: int
+    started: float
+    lease_until: float
+    staged: StagedTransaction | None = None
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The result of a commit. It becomes the XCom, the asset event's extra and the metrics.
+
+    `version` is the newest version that holds all identities; `num_versions` how many versions this call added (0 when
+    everything had landed before). `rows_added`, `rows_deleted`, `fragments_added`, `bytes_added` count this call only.
+    `refused`: identities that a partial commit left out, with the reason.
+    """
+
+    version: int
+    num_versions: int
+    identities: Mapping[str, str]
+    rows_added: int = 0
+    rows_deleted: int = 0
+    fragments_added: int = 0
+    bytes_added: int = 0
+    conflicts_rebased: int = 0
+    re_executed: int = 0
+    seconds: float = 0.0
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able plain values."""
+        plain = {**asdict(self), "identities": dict(self.identities), "refused": dict(self.refused)}
+        return plain if self.refused else {name: value for name, value in plain.items() if name != "refused"}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> CommitResult:
+        """The inverse of `to_dict`."""
+        return _from_dict(cls, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageReport:
+    """What `collect_garbage` removed (or would remove, when `dry_run`). Sizes in bytes.
+
+    `abandoned`: identities whose staged work had waited too long for its commit.
+    """
+
+    dry_run: bool
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+    attempts: tuple[str, ...] = ()
+    abandoned: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able plain values."""
+        lists = {"files": [*self.files], "attempts": [*self.attempts], "abandoned": [*self.abandoned]}
+        return {**asdict(self), **lists}
+
+
+def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:
+    try:
+        return kind(**checked_fields(kind, plain))
+    except ValueError as error:
+        raise InputError(
+            f"{sorted(plain)} are not the fields of a {kind.__name__}: {error}",
+            cure="Pass what `to_dict` returned, for example the XCom of a staging task.",
+        ) from error

@@ -1,0 +1,165 @@
+"""Small JSON records on a store: read whole, written whole. The registry and the ledger are made of these.
+
+A record is data from anyone who may write to the table, so there is one reader for all of them, and it bounds what it
+accepts::
+
+    {"format": 2, "outcome": "publish", "commit": "9c…"}      at most 4 MiB, 32 levels deep, no NaN, an object
+    {"format": 99, …}                                         UnsupportedRecordError: a newer release has written it
+    anything else                                             CorruptFileError, of this record alone
+
+A damaged record may count as absent, and be removed; one of a newer release may not: commits refuse it, and whatever removes
+things stops. What a record says is typed by `parse_record`. Other JSON files of a table (tags, branches) have readers of
+their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError, UnsupportedRecordError
+from lance_core.io.parallel import each
+from lance_core.io.store import Store
+from lance_core.publish.record_types import shown
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+Record = Mapping[str, Any]
+
+FORMAT = 2
+"""Written as `format` into every record."""
+
+MAX_RECORD_SIZE = 4 << 20
+_MAX_DEPTH = 32
+_MAX_TRIES = 5
+
+
+def read_record(store: Store, path: str) -> Record | None:
+    """The record at a path, None when there is none.
+
+    CorruptFileError when it is not a JSON object, UnsupportedRecordError when a newer release has written it.
+    """
+    try:
+        data = store.get(path)
+    except NotFoundError:
+        return None
+    if not len(data):
+        return None  # a machine died before an undurable write reached the disk
+    return decode_record(bytes(data), where=f"{store.uri}: {path}")
+
+
+def decode_record(data: bytes, *, where: str) -> Record:
+    """The record in some bytes.
+
+    CorruptFileError for anything that is not a small JSON object, UnsupportedRecordError for a format that is not known.
+    """
+    record = decode_object(data, where=where)
+    found = record.get("format", FORMAT)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= FORMAT:
+        raise unsupported(where, "format", expected=f"at most {FORMAT}", got=found)
+    return record
+
+
+def unsupported(where: str, key: str, *, expected: str, got: object) -> UnsupportedRecordError:
+    """The refusal of a record whose format or decision only a newer release knows."""
+    return UnsupportedRecordError(
+        f"{where}: {key}: expected {expected}, got {shown(got)}; nothing that it may speak of is committed or removed",
+        cure="It was written by a newer release of this library: upgrade this one.",
+    )
+
+
+def decode_object(data: bytes, *, where: str) -> Record:
+    """The small JSON object in some bytes, whosever it is. CorruptFileError for anything else."""
+    if len(data) > MAX_RECORD_SIZE:
+        raise CorruptFileError(f"{where} has {len(data)} bytes, the limit for a record is {MAX_RECORD_SIZE}")
+    if _is_deep(data):
+        raise CorruptFileError(f"{where} is nested more than {_MAX_DEPTH} levels deep")
+    try:
+        record = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFileError(f"{where} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise CorruptFileError(f"{where} is not a JSON object")
+    return record
+
+
+def _is_deep(data: bytes) -> bool:
+    if data.count(b"{") + data.count(b"[") <= _MAX_DEPTH:
+        return False
+    depth, in_text = 0, False
+    for match in _TOKENS.finditer(data):
+        token = match.group()
+        if token == b'"':
+            in_text = not in_text
+        elif not in_text and token in b"{[":
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return True
+        elif not in_text and token in b"}]":
+            depth -= 1
+    return False
+
+
+_TOKENS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def write_record(store: Store, path: str, record: Record, *, durable: bool = True) -> None:
+    """Write or replace a record."""
+    store.put(path, encode_record(record), durable=durable)
+
+
+def add_record(store: Store, path: str, record: Record, *, durable: bool = True) -> Record | None:
+    """Write a record unless one is there: None if it was written, else the existing one.
+
+    A lost response is settled by reading back: if the object has our content, we wrote it.
+    """
+    data = encode_record(record)
+    try:
+        store.put_if_absent(path, data, durable=durable)
+        return None
+    except AlreadyExistsError:
+        found = read_record(store, path)
+        if found is None:
+            store.put(path, data, durable=durable)
+            return None
+    except StoreError:
+        found = read_record(store, path)
+        if found is None:
+            raise
+    return None if found == json.loads(data) else found
+
+
+def put_first(store: Store, path: str, mine: T, *, data: bytes, read: Callable[[Store, str], T | None]) -> T:
+    """Put `data` where nothing is: `mine` itself when it stands now, else what `read` says stands there.
+
+    Not forced to the disk: such a decision protects from processes of this machine, which die with it.
+    """
+    for _ in range(_MAX_TRIES):
+        try:
+            store.put_if_absent(path, data, durable=False)
+            return mine
+        except StoreError as error:
+            found = read(store, path)
+            if found is not None:
+                return mine if found == mine else found  # only the reply was lost, or somebody was first
+            if not isinstance(error, AlreadyExistsError):
+                raise
+    raise StoreError(f"{store.uri}: {path} was repeatedly created and removed by other writers", uri=store.uri)
+
+
+def read_records(store: Store, paths: Sequence[str]) -> list[Record | None]:
+    """Many records at once, in order."""
+    return each(store, paths, read_record)
+
+
+def encode_record(record: Record) -> bytes:
+    """The bytes of a record."""
+    # Keys stay in their order: that of new columns, say, is part of what a spec means.
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
