@@ -32,6 +32,7 @@ SPARSE = {
     "fixed": ([None if i % 50 == 0 else [{"x": None}, {"x": None}] for i in range(500)], pa.list_(X, 2)),
     "constant_struct": ([None if i % 50 == 0 else {"x": 7 if i % 3 else None} for i in range(500)], X),
     "constant_list": ([None if i % 50 == 0 else [7 if j % 3 else None for j in range(i % 5)] for i in range(5000)], INTS),
+    "runs_in_ranges": ([[None], *[[None] * 3] * 6], pa.list_(pa.null())),
     "mostly_null": ([7 if i % 1000 == 0 else None for i in range(5000)], pa.int64()),
 }
 

@@ -4,6 +4,7 @@
 
     Constant(None)            no numbers                              Constant(8 bytes)    all the same
     Range(start, step)        start, start + step, ...                no buffer either
+    Rle(Range, Range)         runs whose values and lengths are both ranges: no buffer, and as many runs as make the count
     Delta(base, deltas)       base, then one difference for each further number
     Dictionary(indices, items)   one buffer: u64 size of the indices, u64 size of the items, indices, items
     anything else             one buffer in block form
@@ -11,6 +12,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,10 +36,15 @@ def read_numbers(encoding: enc.CompressiveEncoding, buffers: Iterator[Bytes], co
         return _constant(encoding, count)
     if isinstance(encoding, enc.Range):
         _word(encoding.uncompressed_bits)
-        last = encoding.start + encoding.step * max(count - 1, 0)
-        if last >= 1 << 62:
-            raise CorruptFileError(f"a range ends at {last}, which is impossible")
-        return encoding.start + np.arange(count, dtype=np.int64) * encoding.step
+        return _range(encoding, count)
+    if (
+        isinstance(encoding, enc.Rle)
+        and isinstance(encoding.values, enc.Range)
+        and isinstance(encoding.run_lengths, enc.Range)
+    ):
+        _word(encoding.values.uncompressed_bits)
+        num_runs = _num_runs(encoding.run_lengths, count)
+        return np.repeat(_range(encoding.values, num_runs), _range(encoding.run_lengths, num_runs))
     if isinstance(encoding, enc.Delta):
         return _delta(encoding, buffers, count, codecs)
     data = next(buffers, None)
@@ -46,6 +53,29 @@ def read_numbers(encoding: enc.CompressiveEncoding, buffers: Iterator[Bytes], co
     if isinstance(encoding, enc.Dictionary):
         return _dictionary(encoding, data, count, codecs)
     return _plain(codecs.decode_block(encoding, Pieces.whole(data), np.array([count], np.int64)))
+
+
+def _range(encoding: enc.Range, count: int) -> Ints:
+    last = encoding.start + encoding.step * max(count - 1, 0)
+    if encoding.start < 0 or encoding.step < 0 or last >= 1 << 62:
+        raise CorruptFileError(f"a range ends at {last}, which is impossible")
+    return encoding.start + np.arange(count, dtype=np.int64) * encoding.step
+
+
+def _num_runs(lengths: enc.Range, count: int) -> int:
+    """How many numbers of the range, each at least 1, add up to the count."""
+    found = 0
+    if lengths.start >= 1 and lengths.step >= 0:
+        found = bisect.bisect_left(range(count + 1), count, key=lambda runs: _sum(lengths, runs))
+    if _sum(lengths, found) != count:
+        raise CorruptFileError(
+            f"runs of {lengths.start}, {lengths.start + lengths.step}, ... numbers are not {count} together"
+        )
+    return found
+
+
+def _sum(numbers: enc.Range, count: int) -> int:
+    return numbers.start * count + numbers.step * (count * (count - 1) // 2)
 
 
 def _word(bits: int) -> None:
