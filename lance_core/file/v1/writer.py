@@ -168,7 +168,9 @@ class LegacyBody:
         if len(items) - 1 > largest:
             raise InputError(f"{len(items)} values of {node.field.name!r} do not fit {index_type} keys")
         places = pc.index_in(array.dictionary, value_set=items)
-        keys = cast("Any", pc.fill_null(cast("Any", pc.take(cast("Any", places), array.indices)), 0)).cast(index_type)
+        # Below nulls of a struct, keys may point into a dictionary without values.
+        indices = array.indices if len(places) else pa.nulls(len(array), array.indices.type)
+        keys = cast("Any", pc.fill_null(cast("Any", pc.take(cast("Any", places), indices)), 0)).cast(index_type)
         self._items[node.field.id] = items
         self._spots[node.field.id, batch] = self._write_values(keys)
 
