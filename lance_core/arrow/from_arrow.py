@@ -24,7 +24,8 @@ from lance_core.arrow.extension import (
     text_metadata,
     unwrap,
 )
-from lance_core.arrow.logical import JSON, MAP, STRUCT, logical_of, refused
+from lance_core.arrow.logical import JSON, MAP, NO_ITEMS, STRUCT, logical_of, refused
+from lance_core.arrow.storable import check_storable
 from lance_core.errors import InputError
 from lance_core.format.schema import NO_PARENT, Field, FieldEncoding, Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
@@ -40,14 +41,17 @@ def schema_from_arrow(schema: pa.Schema, *, version: FileVersion = DEFAULT_VERSI
     """The Lance schema of a pyarrow schema, field ids assigned in pre-order from 0.
 
     `version` is the storage version of the table: from 2.2 on, large_binary columns with blob metadata become blob v2
-    structs. Raises InputError, naming the column, for types the format does not have and for names it cannot hold.
+    structs. Raises InputError, naming the column, for types that the format, or files of the version, cannot hold (see
+    `storable`), and for names it cannot hold.
     (Spec: table format, "schema".)
     """
     builder = _Builder(version)
     _check_names(schema.names)
     for item in schema:
         builder.add(item, NO_PARENT, item.name)
-    return Schema(tuple(builder.fields), text_metadata(schema.metadata))
+    made = Schema(tuple(builder.fields), text_metadata(schema.metadata))
+    check_storable(made, version)
+    return made
 
 
 def _check_names(names: Iterable[str]) -> None:
@@ -103,6 +107,8 @@ class _Builder:
             suffix = ".struct" if types.is_struct(_storage(arrow_type.value_type)) else ""
             self._parent(item, parent_id, name + suffix, metadata, [arrow_type.value_field], path)
         elif types.is_fixed_size_list(arrow_type) and types.is_struct(arrow_type.value_type):
+            if not arrow_type.list_size:
+                raise refused(arrow_type, path=path, why=NO_ITEMS)
             name = f"fixed_size_list:struct:{arrow_type.list_size}"
             self._parent(item, parent_id, name, metadata, [arrow_type.value_field], path)
         else:

@@ -81,6 +81,7 @@ _DECIMALS: dict[str, tuple[Callable[[int, int], pa.DataType], int]] = {
     "128": (pa.decimal128, 38),
     "256": (pa.decimal256, 76),
 }
+NO_ITEMS = "a fixed-size list has at least one item"
 _ORDERED = frozenset({"false", "true", ""})
 _NUMBER = re.compile("0|[1-9][0-9]{0,9}")
 _DECIMAL = re.compile("([1-9][0-9]{0,3}):(0|[1-9][0-9]{0,2}):(0|-?[1-9][0-9]{0,2})")
@@ -147,6 +148,8 @@ def _logical_of_dictionary(arrow_type: pa.DictionaryType[Any, Any, Any], *, path
 
 def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType[Any, Any], *, path: str) -> str:
     item = arrow_type.value_type
+    if not arrow_type.list_size:
+        raise refused(arrow_type, path=path, why=NO_ITEMS)
     if _item_extension(arrow_type) == BFLOAT16:
         return f"fixed_size_list:{BFLOAT16}:{arrow_type.list_size}"
     if isinstance(item, pa.BaseExtensionType):
@@ -154,7 +157,6 @@ def _logical_of_fixed_size_list(arrow_type: pa.FixedSizeListType[Any, Any], *, p
         item = item.storage_type
     if pa.types.is_nested(item) and not pa.types.is_fixed_size_list(item):
         raise refused(arrow_type, path=path, why=f"fixed-size lists of {item} are not supported")
-    # Items without a fixed width can be written down; rows of them cannot be stored.
     return f"fixed_size_list:{logical_of(item, path=path)}:{arrow_type.list_size}"
 
 

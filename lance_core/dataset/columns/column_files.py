@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow.storable import check_storable
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.udf import Checkpoint
 from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
@@ -24,6 +25,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.manifest import Manifest
 from lance_core.format.schema import NO_PARENT, Schema
 from lance_core.format.schema_rules import unusable_name
 from lance_core.io.threads import Threads
@@ -39,8 +41,11 @@ class FirstId:
     value: int
 
 
-def append_fields(schema: Schema, added: Schema, first: FirstId) -> tuple[Schema, Schema]:
-    """(the schema with new columns at its end, the new columns alone), with ids from `first` on. InputError for a name."""
+def append_fields(manifest: Manifest, added: Schema, first: FirstId) -> tuple[Schema, Schema]:
+    """(the table's schema with new columns at its end, the new columns alone), with ids from `first` on.
+
+    InputError for a name, and for a type that files of the table's version cannot hold beside the columns there are.
+    """
     for item in added.top_level:
         if why := unusable_name(item.name):
             raise InputError(f"cannot add columns: {why}", cure="Rename it.")
@@ -52,7 +57,9 @@ def append_fields(schema: Schema, added: Schema, first: FirstId) -> tuple[Schema
         )
         for item in added.fields
     )
-    return replace(schema, fields=schema.fields + shifted), Schema(shifted)
+    schema = replace(manifest.schema, fields=manifest.schema.fields + shifted)
+    check_storable(schema, manifest.file_version, before=manifest.schema)
+    return schema, Schema(shifted)
 
 
 def add_files(

@@ -91,7 +91,7 @@ def stage_add(
         what = f"column {taken[0]!r} already exists" if taken else "no column was passed"
         raise InputError(f"cannot add columns: {what}", cure="Drop or rename it first." if taken else None)
     added = schema_from_arrow(new.fields, version=snapshot.manifest.file_version)
-    schema, part = append_fields(snapshot.manifest.schema, added, FirstId(next_field_id(snapshot.manifest)))
+    schema, part = append_fields(snapshot.manifest, added, FirstId(next_field_id(snapshot.manifest)))
     fragments, files = tuple(snapshot.manifest.fragments), tuple[str, ...]()
     if new.compute is not None:
         # An expression over numbers does not mind how it is called; a user's function may.

@@ -43,7 +43,7 @@ def stage_reader(snapshot: Snapshot, source: DataSource) -> StagedEdit:
         raise InputError(f"column {taken[0]!r} already exists" if taken else "the stream has no columns")
     manifest = snapshot.manifest
     added = schema_from_arrow(source.schema, version=manifest.file_version)
-    schema, part = append_fields(manifest.schema, added, FirstId(next_field_id(manifest)))
+    schema, part = append_fields(manifest, added, FirstId(next_field_id(manifest)))
     rows = _Rows(source)
     fragments: list[Fragment] = []
     written: list[str] = []

@@ -176,7 +176,7 @@ def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, r
     there = [name for name in new.fields.names if manifest.schema.has_column(name)]
     fields = pa.schema([item for item in new.fields if item.name not in there])
     added = schema_from_arrow(fields, version=manifest.file_version)
-    schema, part = append_fields(manifest.schema, added, FirstId(next_field_id(manifest)))
+    schema, part = append_fields(manifest, added, FirstId(next_field_id(manifest)))
     filled = manifest.schema.project([manifest.schema.find(name).id for name in there])
     return Target(schema, Schema(filled.fields + part.fields), new)
 

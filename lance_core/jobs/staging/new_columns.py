@@ -93,7 +93,7 @@ def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operati
             cure='Overwrite the table with a newer data_storage_version, or pass schema_drift="drop_extra".',
         )
     fields = schema_from_arrow(added, version=manifest.file_version)
-    schema, _ = append_fields(manifest.schema, fields, FirstId(next_field_id(manifest)))
+    schema, _ = append_fields(manifest, fields, FirstId(next_field_id(manifest)))
     wrong = contradiction(schema.fields)
     if wrong:
         raise InputError(f"columns of the source cannot be added to the table: {wrong}", uri=uri, cure="Rename them there.")

@@ -1,0 +1,108 @@
+"""Storable types: every door refuses what files of a version cannot hold; what is accepted, the official library keeps."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import InputError
+from lance_core.file.single_file import LanceFileWriter
+from tests.compatibility import storable
+
+SAMPLED, SHARE = 40, 2000
+PAIR = pa.list_(pa.struct([pa.field("x", pa.int32())]), 2)
+REFUSED = {
+    "map": ("2.1", pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int32())), "data_storage_version='2.2'"),
+    "fixed structs, 2.1": ("2.1", pa.array([[{"x": 1}, {"x": 2}]] * 3, PAIR), "Make it a list"),
+    "fixed structs": ("2.2", pa.array([[{"x": 1}, {"x": 2}]] * 3, PAIR), "Make it a list"),
+    "fixed texts": ("2.2", pa.array([["a", "b"]] * 3, pa.list_(pa.string(), 2)), "Make it a list"),
+    "no bytes": ("2.3", pa.array([b""] * 3, pa.binary(0)), "data_storage_version='2.2'"),
+    "no items": ("2.2", pa.array([[]] * 3, pa.list_(pa.int32(), 0)), "Cast the column"),
+}
+Door = Callable[[str, pa.Table, str], Any]
+
+
+def _beside(act: Callable[[Any, pa.Table], Any]) -> Door:
+    """A door of a table that is there, with an id."""
+
+    def door(uri: str, rows: pa.Table, version: str) -> Any:
+        return act(lance_core.write_dataset(rows.select(["id"]), uri, data_storage_version=version), rows)
+
+    return door
+
+
+DOORS: dict[str, Door] = {
+    "create": lambda uri, rows, version: lance_core.write_dataset(rows, uri, data_storage_version=version),
+    "create without rows": lambda uri, rows, version: lance_core.write_dataset(
+        rows.slice(0, 0), uri, data_storage_version=version
+    ),
+    "fragments": lambda uri, rows, version: lance_core.fragment.write_fragments(rows, uri, data_storage_version=version),
+    "overwrite": _beside(lambda table, rows: lance_core.write_dataset(rows, table.uri, mode="overwrite")),
+    "add a column of nulls": _beside(lambda table, rows: table.add_columns(rows.schema.field("c"))),
+    "add a stream": _beside(lambda table, rows: table.add_columns(rows.select(["c"]).to_reader())),
+    "merge": _beside(lambda table, rows: table.merge(rows, "id")),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", REFUSED)
+def test_no_door_takes_what_a_version_cannot_hold(name: str, door: str, tmp_path: Path) -> None:
+    version, column, cure = REFUSED[name]
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "c": column})
+    with pytest.raises(InputError, match="column 'c' has type") as caught:
+        DOORS[door](str(tmp_path / "t"), rows, version)
+    assert cure in str(caught.value)
+    if (tmp_path / "t" / "_versions").exists():
+        assert lance.dataset(tmp_path / "t").schema.names == ["id"]
+
+
+@pytest.mark.parametrize("name", ["map", "fixed texts"])
+def test_single_files_have_the_same_rule(name: str, tmp_path: Path) -> None:
+    version, column, _ = REFUSED[name]
+    with (
+        pytest.raises(InputError, match="column 'c' has type"),
+        LanceFileWriter(tmp_path / "f.lance", version=version) as writer,
+    ):
+        writer.write_batch(pa.table({"c": column}))
+
+
+def test_what_was_written_before_is_read_and_grows(tmp_path: Path) -> None:
+    """A table of the official library with a column that readers cannot put beside others still gets further columns."""
+    column = REFUSED["fixed structs"][1]
+    lance.write_dataset(pa.table({"id": [1, 2, 3], "c": column}), tmp_path, data_storage_version="2.2")
+    table = lance_core.dataset(str(tmp_path))
+    assert table.to_table()["c"].to_pylist() == column.to_pylist()
+    table.add_columns({"n": "id + 1"})
+    assert lance_core.dataset(str(tmp_path)).to_table(columns=["n"])["n"].to_pylist() == [2, 3, 4]
+
+
+def test_a_column_alone_is_stored_and_gets_no_neighbour(tmp_path: Path) -> None:
+    rows = pa.table({"c": REFUSED["fixed structs"][1]})
+    table = lance_core.write_dataset(rows, str(tmp_path), data_storage_version="2.2")
+    assert lance.dataset(tmp_path).to_table().equals(rows)
+    with pytest.raises(InputError, match="beside other columns"):
+        table.add_columns(pa.field("n", pa.int64()))
+
+
+def test_accepted_types_are_kept_by_the_official_library() -> None:
+    """A sample of the sweep: opened, scanned, taken, appended to and compacted there."""
+    drawn = 42 if os.environ.get("CI") else random.randrange(len(storable.cases()) - SAMPLED)
+    seed = int(os.environ.get("LANCE_TEST_SEED") or drawn)
+    print(f"seed {seed}")
+    found = [*storable.sweep(seed, SAMPLED)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, len(storable.cases()), SHARE))
+def test_all_types_in_all_versions(first: int) -> None:
+    found = [*storable.sweep(first, SHARE)]
+    assert not found, "\n".join(found)
