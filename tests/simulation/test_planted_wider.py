@@ -12,6 +12,7 @@ from lance_core.commit import loop
 from lance_core.commit.early import Early
 from lance_core.commit.put_manifest import PutOutcome
 from lance_core.jobs.publish import commit
+from lance_core.publish.registry import landings
 from lance_core.publish.service import publisher
 from lance_core.publish.staging import drain, garbage
 from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS
@@ -63,6 +64,10 @@ def _a_note_to_stage_again_stays(patch: Patch) -> None:
     patch.setattr(garbage, "_notes_of_landed", lambda store: [])
 
 
+def _the_ledger_of_the_table_before_counts(patch: Patch) -> None:
+    patch.setattr(landings, "void_landings", lambda store, items, present: {})
+
+
 _LITTER = frozenset({LITTER})
 BUGS = {
     "strict work never refuses": Bug(_strict_work_never_refuses_in_the_loop, "strict-overwrite", 200, frozenset({ROWS})),
@@ -78,6 +83,7 @@ BUGS = {
     "a note to stage landed work again stays": Bug(
         _a_note_to_stage_again_stays, "add-columns-brought-up", 60, frozenset({LITTER})
     ),
+    "the ledger of the table before counts": Bug(_the_ledger_of_the_table_before_counts, "made-again", 20),
     "a commit does not wait for its claim": Bug(
         _a_commit_does_not_wait_for_its_claim, "rebased-delete", 60, _LITTER, store=WIDE
     ),

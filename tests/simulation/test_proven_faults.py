@@ -14,7 +14,6 @@ import pytest
 
 from lance_core.commit import loop
 from lance_core.errors import CommitStateUnknownError
-from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime import lifecycle
 from lance_core.publish.registry import landings
 from lance_core.publish.registry.claims import list_claims
@@ -27,7 +26,6 @@ from tests.simulation.model import IdentityWork, appended
 from tests.simulation.scenario import LITTER, RunVerdict, Scenario, Stage, Theatre
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.schedule import CRASH, ERROR
-from tests.simulation.stores import URI
 
 Patch = pytest.MonkeyPatch
 _BASE = (0, 1, 2, 3)
@@ -89,23 +87,6 @@ def _what_landed_is_not_compared(patch: Patch) -> None:
     patch.setattr(lifecycle, "require_same_work", lambda store, spec, landing, *, digest: None)
 
 
-def _made_again() -> Stage:
-    """A table that was made again where its ledger stayed."""
-    do.begin_table(_BASE)
-    work = do.append_work("append", (100,))
-    do.stage(work)
-    do.commit(work)()
-    store = resolve_store(URI)
-    for entry in [*store.list("")]:
-        if not entry.path.startswith("_lance_core/"):
-            store.delete(entry.path)
-    for number in range(3):
-        other = do.append_work(f"new {number}", (number,))
-        do.stage(other)
-        do.commit(other)()
-    return Stage((work,), {"again": do.in_turn(work.stage, do.commit(work))})
-
-
 def _other_work() -> Stage:
     """A cleared task asks for other rows under an identity that has landed."""
     do.begin_table(_BASE)
@@ -119,7 +100,6 @@ def _other_work() -> Stage:
 _OWN = {
     item.name: item
     for item in (
-        Scenario("made-again", "a table is made again where its ledger stayed", _made_again, (CRASH,)),
         Scenario("other-work", "other rows under an identity that has landed", _other_work, (CRASH,)),
         replace(SCENARIOS["moved-fold"], name="moved-fold-refused", faults=(ERROR,)),
     )

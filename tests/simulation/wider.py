@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lance_core.io.resolve import resolve_store
 from tests.simulation import actors as do
 from tests.simulation import setups
 from tests.simulation.scenario import Scenario, Stage
 from tests.simulation.schedule import CRASH, ERROR, LATE, LOST, PAIRS
+from tests.simulation.stores import URI
 
 _PLAIN = (CRASH, LOST, LATE)
 
@@ -38,6 +40,23 @@ def two_merges_in_one() -> Stage:
     return Stage(works, {"commit": do.commit(*works, tries=3), "second commit": do.commit(works[0], tries=3)})
 
 
+def made_again() -> Stage:
+    """A table that was made again where its ledger stayed: the same work is done once more, by two tries and a commit."""
+    do.begin_table(setups.BASE)
+    work = do.append_work("append", (100,))
+    do.stage(work)
+    do.commit(work)()
+    store = resolve_store(URI)
+    for entry in [*store.list("")]:
+        if not entry.path.startswith("_lance_core/"):
+            store.delete(entry.path)
+    for number in range(3):
+        other = do.append_work(f"new {number}", (number,))
+        do.stage(other)
+        do.commit(other)()
+    return Stage((work,), {"again": do.in_turn(work.stage, do.commit(work)), "second commit": do.commit(work)})
+
+
 WIDER: Mapping[str, Scenario] = {
     scenario.name: scenario
     for scenario in (
@@ -45,6 +64,7 @@ WIDER: Mapping[str, Scenario] = {
         Scenario(
             "two-replacements-in-one", "two replacements of one day in one commit", two_replacements_in_one, (CRASH, LATE)
         ),
+        Scenario("made-again", "a table is made again where its ledger stayed", made_again, _PLAIN),
         Scenario("two-merges-in-one", "two merges that insert one key, in one commit", two_merges_in_one, (CRASH, LATE)),
         Scenario(
             "rebased-delete-in-doubt",
