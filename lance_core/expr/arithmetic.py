@@ -100,6 +100,13 @@ def float_type(left: Value, right: Value, *, bends: bool) -> Any:
     return max((side.type for side in floats), key=lambda kind: kind.bit_width)
 
 
+def fits(value: Value, kind: Any) -> bool:
+    """Whether a constant float is exactly one of a type of floats, as 7.0 is of each and 0.1 of none but its own."""
+    if not (is_scalar(value) and pa.types.is_floating(value.type) and pa.types.is_floating(kind)):
+        return False
+    return bool(cast(cast(value, kind, safe=False), value.type, safe=False) == value)
+
+
 def _dates_as_stamps(value: Value) -> Value:
     return cast(cast(value, pa.date32(), safe=False), pa.timestamp("us")) if family_of(value.type) == "date" else value
 

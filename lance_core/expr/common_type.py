@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, family_of, plain
+from lance_core.expr.value_text import is_list
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
@@ -131,8 +132,7 @@ def _times(left: Any, right: Any, families: set[str]) -> Any:
 
 def _lists(left: Any, right: Any) -> Any:
     types = pa.types
-    lists = [types.is_list(each) or types.is_large_list(each) or types.is_fixed_size_list(each) for each in (left, right)]
-    if not all(lists):
+    if not (is_list(left) and is_list(right)):
         return None
     item = _common(left.value_type, right.value_type)
     if item is None:

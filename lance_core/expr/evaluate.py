@@ -23,7 +23,7 @@ from pyarrow import compute
 from lance_core.arrow_numpy import array_of, arrow_of, constant, no_rows, no_values
 from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
-from lance_core.expr.arithmetic import calculate, negate
+from lance_core.expr.arithmetic import calculate, fits, negate
 from lance_core.expr.ast import Expr
 from lance_core.expr.casts import cast_as, cast_to, type_name
 from lance_core.expr.coerce import Value, instant_of, plain, repeat
@@ -262,8 +262,12 @@ def _element(expr: ast.Element, batch: pa.RecordBatch) -> Value:
 
 
 def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
-    bends = isinstance(expr.left, ast.Column) or isinstance(expr.right, ast.Column)
-    return calculate(expr.op, _value(expr.left, batch), _value(expr.right, batch), bends=bends)
+    sides = ((expr.left, _value(expr.left, batch)), (expr.right, _value(expr.right, batch)))
+    columns = [value.type for side, value in sides if isinstance(side, ast.Column)]
+    others = [pair for pair in sides if not isinstance(pair[0], ast.Column)]
+    # A constant that is written as one; a CAST of one keeps the type that it names, unless the column's holds it exactly.
+    bends = len(columns) == 1 and all(isinstance(side, ast.Literal) or fits(value, columns[0]) for side, value in others)
+    return calculate(expr.op, sides[0][1], sides[1][1], bends=bends)
 
 
 def _arrow(expr: ast.ArrowExpression, batch: pa.RecordBatch) -> Value:

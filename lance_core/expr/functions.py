@@ -271,7 +271,10 @@ def _date_part(part: Value, value: Value) -> Value:
         return _fine_part(name, value)
     if name not in _PARTS:
         raise FilterError(f"unknown part {name!r} of date_part", cure=f"Known parts: {', '.join([*_PARTS, *_FINE])}.")
-    return cast(_PARTS[name](_local(value)), pa.int64())
+    local = _local(value)
+    if family_of(local.type) == "date":
+        local = cast(local, pa.timestamp("s"), safe=False)  # a date has hours, minutes and seconds: none
+    return cast(_PARTS[name](local), pa.int64())
 
 
 def _part(name: str) -> Callable[[Value], Value]:

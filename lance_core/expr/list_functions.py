@@ -26,7 +26,7 @@ from lance_core.expr.common_type import as_common, cast_common, common_type
 from lance_core.expr.compare import key_of
 from lance_core.expr.lists import dims_of, element
 from lance_core.expr.text_functions import MAX_TEXT
-from lance_core.expr.value_text import plain_text
+from lance_core.expr.value_text import is_list, plain_text
 
 Items = list[Any]
 Row = tuple[int, int, Callable[..., Value]]
@@ -46,10 +46,10 @@ def made_of(found: Iterable[Any], kind: pa.DataType, values: Sequence[Value]) ->
     return made[0] if all(is_scalar(value) for value in values) else made
 
 
-def _item_type(kind: pa.DataType, name: str) -> pa.DataType:
+def _item_type(kind: Any, name: str) -> Any:
     if pa.types.is_null(kind):
         return pa.null()
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+    if not is_list(kind):
         raise FilterError(f"{name} works on lists, got {kind}")
     found: pa.DataType = kind.value_type
     return found
@@ -264,7 +264,7 @@ def _flatten(given: Value) -> Value:
 
 def _ndims(given: Value) -> Value:
     depth, kind = 1, _item_type(plain(given).type, "array_ndims")
-    while pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    while is_list(kind):
         depth, kind = depth + 1, kind.value_type
     return made_of((None if row is None else depth for (row,) in rows_of([plain(given)])), pa.uint64(), [given])
 

@@ -22,13 +22,14 @@ from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, repeat
 from lance_core.expr.common_type import as_common
 from lance_core.expr.compare import compare, is_in, key_of, total_order
+from lance_core.expr.value_text import is_list
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
 
 def _require_list(value: Value, what: str) -> Value:
     t = value.type
-    if not (pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t)):
+    if not is_list(t):
         raise FilterError(f"{what} expects a list, got {t}")
     return repeat(value, 1) if is_scalar(value) else value
 

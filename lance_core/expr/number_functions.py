@@ -23,6 +23,7 @@ from lance_core.expr.common_type import as_common, integer_type
 from lance_core.expr.compare import compare, total_order
 from lance_core.expr.list_functions import made_of, rows_of
 from lance_core.expr.text_functions import by_row
+from lance_core.expr.value_text import is_list
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 _NUMBERS = ("int", "float", "decimal", "null")
@@ -221,8 +222,7 @@ def _vectors(function: Callable[..., Any], *, makes_list: bool = False) -> Calla
     def call(*given: Value) -> Value:
         for value in given:
             kind = value.type
-            is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-            if not is_list or family_of(kind.value_type) not in ("int", "float", "null"):
+            if not is_list(kind) or family_of(kind.value_type) not in ("int", "float", "null"):
                 raise FilterError(f"expected a list of numbers, got {kind}")
         return made_of(map(one, rows_of(given)), pa.list_(pa.float64()) if makes_list else pa.float64(), given)
 

@@ -131,6 +131,9 @@ _FUNCTIONS: Mapping[str, Rule] = {
     **dict.fromkeys(("round", "trunc", "floor", "ceil", "log"), _rounded),
     **dict.fromkeys(("coalesce", "greatest", "least", "nullif", "ifnull", "nvl", "nvl2", "if"), _choice),
     **dict.fromkeys(("concat", "concat_ws"), _joined),
+    **dict.fromkeys(
+        ("upper", "lower", "initcap", "reverse", "trim", "btrim", "ltrim", "rtrim", "replace", "translate"), _text_of
+    ),
     **dict.fromkeys(("substr", "substring", "left", "right", "lpad", "rpad", "split_part", "strpos", "instr"), _text_of),
 }
 _RULES: Mapping[str, Rule] = {

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from lance_core.arrow_numpy import constant
 from lance_core.expr import ast, decimals
+from lance_core.expr.arithmetic import fits
 from lance_core.expr.ast import Expr
 from lance_core.expr.coerce import family_of
 from lance_core.expr.common_type import common_type, decimal_of, integer_type
@@ -82,6 +83,10 @@ def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | N
 def _operand(expr: Expr, other: Expr, schema: pa.Schema) -> pa.DataType | None:
     """The type of one side: a constant takes the type of the column on the other side, when it fits."""
     own = stored_type(expr, schema)
+    if isinstance(expr, ast.Cast) and isinstance(expr.item, ast.Literal) and isinstance(other, ast.Column):
+        beside = stored_type(other, schema)
+        one_row: pa.RecordBatch = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["none"])
+        return beside if fits(evaluate_value(expr, one_row)[0], beside) else own
     if not isinstance(expr, ast.Literal) or not isinstance(other, ast.Column):
         return own
     beside = stored_type(other, schema)

@@ -15,6 +15,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Mapping
+from decimal import Context
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,7 @@ from lance_core.expr.literals import parse_date, parse_instant
 from lance_core.expr.local_time import PER_SECOND, to_local, with_zone, without_zone, zone_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
+_EXACT = Context(prec=100)
 Row = tuple[int, int, Callable[..., Value]]
 _STAMPS: Mapping[str, pa.DataType] = MappingProxyType(
     {"s": pa.timestamp("s"), "ms": pa.timestamp("ms"), "us": pa.timestamp("us"), "ns": pa.timestamp("ns")}
@@ -70,6 +72,10 @@ def _stamp(unit: str, numbers: str) -> Callable[..., Value]:
             scaled = pc.multiply(cast(subject, pa.float64()), constant(float(per_second // PER_SECOND[numbers])))
             filled = pc.if_else(pc.fill_null(pc.is_nan(scaled), False), 0.0, scaled)
             return cast(cast(pc.trunc(filled), pa.int64()), target)
+        if family == "decimal":
+            factor = PER_SECOND[unit] // PER_SECOND[numbers]
+            ticks = (None if row is None else int(_EXACT.multiply(row, factor)) for (row,) in rows_of([subject]))
+            return cast(made_of(ticks, pa.int64(), [subject]), target)
         if family == "int":
             return cast(cast(cast(subject, pa.int64()), _STAMPS[numbers]), target)
         return cast(_naive(subject, "to_timestamp"), target, safe=False)

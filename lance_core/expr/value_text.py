@@ -25,6 +25,11 @@ pc: Any = compute  # the stubs know only some of what the kernels take
 Value = Any
 
 
+def is_list(kind: Any) -> bool:
+    """Whether values of a type are lists: of any length, of very many items, or of one length."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
 def text_of(value: Value, target: pa.DataType) -> Value | None:
     """The values as text of a type; None for a type whose text is Arrow's own."""
     writer = _writer(value.type)
@@ -62,7 +67,7 @@ def _writer(kind: pa.DataType) -> Callable[[Value], Value] | None:
         return lambda array: pa.array(
             [_duration(item, PER_SECOND[kind.unit]) for item in array.cast(pa.int64()).to_pylist()], pa.string()
         )
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if is_list(kind):
         return _lists
     return None
 

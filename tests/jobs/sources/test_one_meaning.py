@@ -24,7 +24,7 @@ pytest.importorskip("duckdb")
 KNOWN = [
     "n / 4", "1 / 3", "n / m", "n % 4", "CAST(f AS INT)", "CAST(d AS BIGINT)", "CAST(ts AS STRING)", "n * 0.1", "d / 3",
     "round(d, 1)", "TRY_CAST(t AS INT)", "CASE WHEN m < 2 THEN d ELSE g END", "m + 1", "s || f", "g = 0.1",
-    "-2 / nullif(d, 0)",
+    "-2 / nullif(d, 0)", "upper(s)",
 ]  # fmt: skip
 
 
