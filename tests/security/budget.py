@@ -30,8 +30,6 @@ class Budget:
         self._warm = warm
         if not warm:
             limit_to(ADDRESS_BYTES)
-            _reset_peak()
-            self._idle = _peak()
 
     def guarded(self, action: Callable[[], object], watch: Watch, folder: Path) -> str:
         """What an action ended with that it must not; one that took too much is asked once more, when all is compiled."""
@@ -41,12 +39,11 @@ class Budget:
     def _once(self, action: Callable[[], object], watch: Watch, folder: Path) -> str:
         if self._warm:
             return guarded(action, watch, folder)
-        begun = time.process_time()
+        _reset_peak()  # what was built for the case, and what allocators keep of the cases before, is not this action's
+        idle, begun = _peak(), time.process_time()
         what = guarded(action, watch, folder, seconds=SECONDS * 2)
         seconds = time.process_time() - begun
-        grown = _peak() - self._idle
-        if grown > MEMORY_BYTES:
-            _reset_peak()
+        grown = _peak() - idle
         if what:
             return what
         if seconds > SECONDS:
