@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError
 from lance_core.fetch import Buffer, ByteRange
+from lance_core.io.limits import check_size, limit_of
 from lance_core.io.paths import checked_path, checked_prefix
 from lance_core.io.store import StoreEntry
 
@@ -64,7 +65,12 @@ class MemoryStore:
         return f"memory://{self._name}/{self._folder}".rstrip("/")
 
     def get(self, path: str) -> Buffer:
-        """A whole object."""
+        """A whole object, if it is not larger than its kind may be."""
+        data = self._whole(path)
+        check_size(path, len(data), most=limit_of(path), uri=self.uri)
+        return data
+
+    def _whole(self, path: str) -> Buffer:
         full = self._full(path)
         with self._objects.lock:
             found = self._objects.by_path.get(full)
@@ -74,7 +80,7 @@ class MemoryStore:
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """Views into the object, no copies."""
-        data = memoryview(self.get(path))
+        data = memoryview(self._whole(path))
         for item in ranges:
             if item.end > len(data) or item.start < 0:
                 raise CorruptFileError(
@@ -84,7 +90,7 @@ class MemoryStore:
 
     def size(self, path: str) -> int:
         """Bytes in an object."""
-        return len(self.get(path))
+        return len(self._whole(path))
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Replace an object."""
@@ -102,7 +108,7 @@ class MemoryStore:
 
     def copy_if_absent(self, source: str, target: str) -> None:
         """Copy within the root."""
-        self.put_if_absent(target, self.get(source))
+        self.put_if_absent(target, self._whole(source))
 
     def open_writer(self, path: str) -> MemoryWriter:
         """Collects bytes; `close` puts them."""

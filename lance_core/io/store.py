@@ -62,7 +62,8 @@ class Store(Protocol):
         """Whether each range of a call is a request that a thread waits for, so that ranges are handed out one by one."""
 
     def get(self, path: str) -> Buffer:
-        """A whole object. NotFoundError when there is none."""
+        """A whole object. NotFoundError when there is none, UnsupportedFeatureError when it is larger than `io.limits` lets
+        an object of its name be: each engine asks for no more than that."""
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """One buffer per range, in order. CorruptFileError when a range is beyond the end."""

@@ -6,8 +6,16 @@ import threading
 
 import pytest
 
-from lance_core.errors import AlreadyExistsError, CorruptFileError, InputError, NotFoundError, StoreError
+from lance_core.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    InputError,
+    NotFoundError,
+    StoreError,
+    UnsupportedFeatureError,
+)
 from lance_core.fetch import ByteRange
+from lance_core.io.limits import LIMIT_VARIABLE
 from lance_core.io.store import Store
 
 HOSTILE_PATHS = ["../up", "a/../../up", "/etc/passwd", "a/./b", "C:/windows", "a\\b", "", "a/", "a//b", "a\x00b"]
@@ -36,6 +44,15 @@ class StoreContract:
         assert bytes(store.get("empty")) == b""
         assert store.size("empty") == 0
         assert [bytes(x) for x in store.get_ranges("empty", [ByteRange(0, 0)])] == [b""]
+
+    def test_a_whole_object_has_a_limit(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        store.put("_versions/1.manifest", b"x" * 11)
+        monkeypatch.setenv(LIMIT_VARIABLE, "11")
+        assert bytes(store.get("_versions/1.manifest")) == b"x" * 11
+        monkeypatch.setenv(LIMIT_VARIABLE, "10")
+        with pytest.raises(UnsupportedFeatureError, match=f"11 bytes.*10.*{LIMIT_VARIABLE}"):
+            store.get("_versions/1.manifest")
+        assert bytes(store.get_ranges("_versions/1.manifest", [ByteRange(0, 11)])[0]) == b"x" * 11
 
     def test_put_takes_memoryview(self, store: Store) -> None:
         store.put("a", memoryview(b"xhellox")[1:-1])
