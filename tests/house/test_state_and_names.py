@@ -26,6 +26,7 @@ STATE = {
     # Threads, connections and memory that are shared by a process on purpose: made on first use, made anew after a fork.
     ("lance_core/io/pool.py", "_IO"): "the threads that wait for storage",
     ("lance_core/io/pool.py", "_WORK"): "the threads that decode",
+    ("lance_core/io/waiting.py", "_IDLE"): "the threads that wait for the main thread, so that signals are seen",
     ("lance_core/io/cache.py", "_SHARED"): "the cache of all tables of a process, with one bound",
     ("lance_core/io/objects/connect.py", "_POOL"): "connections to object stores",
     ("lance_core/io/remote/probes.py", "_PROBES"): "what was found out about buckets, which costs requests",
