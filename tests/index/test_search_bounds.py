@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +108,19 @@ def test_int8_by_cosine_is_refused_where_unit_vectors_are_stored(
     nearest = {"column": "v", "q": [3, -9, 7, 0, 0, 1, 2, 50], "k": 5, "metric": "cosine", "nprobes": 2}
     exact = ds.to_table(columns=["a"], nearest={**nearest, "use_index": False})
     # One that an earlier release has built is passed over.
-    monkeypatch.setattr("lance_core.dataset.indexing.vector_build.is_unstorable", lambda *_: False)
-    ds.create_index("v", kind, metric="cosine", num_partitions=2)
+    importlib.import_module("lance_core.dataset.indexing.maintain")  # it takes the function by name, before it is replaced
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_core.dataset.indexing.vector_build.is_unstorable", lambda *_: False)
+        ds.create_index("v", kind, metric="cosine", num_partitions=2)
     with pytest.warns(RuntimeWarning, match="length one"):
         found = lance_core.dataset(uri).to_table(columns=["a"], nearest=nearest)
     assert found.equals(exact)
+    # Nor does upkeep spend anything on it.
+    grown = lance_core.write_dataset(pa.table({"a": range(600, 620), "v": _vectors(np.int8, 20, 8)}), uri, mode="append")
+    for options in ({}, {"num_indices_to_merge": 0}, {"retrain": True}):
+        with pytest.warns(RuntimeWarning, match="left as it is"):
+            grown.optimize.optimize_indices(**options)
+        assert lance_core.dataset(uri).version == grown.version
 
 
 @pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_PQ", "IVF_HNSW_SQ"])

@@ -21,7 +21,7 @@ from lance_core.dataset.indexing.folder import folder_of, paths_of, segments_nam
 from lance_core.dataset.indexing.fragment_reuse import behind, reuse_index, trimmed
 from lance_core.dataset.indexing.old_vector_details import with_details
 from lance_core.dataset.indexing.segment_tiers import age_of, covered_fragments, covered_rows, segments_to_merge
-from lance_core.dataset.indexing.vector_maintain import is_vector_segment, rebuild_vectors
+from lance_core.dataset.indexing.vector_maintain import finds_nothing, is_vector_segment, rebuild_vectors
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files
 from lance_core.errors import InputError
@@ -172,6 +172,8 @@ def outdated_indices(
     found = []
     for segments in by_name.values():
         if not all(can_rebuild(with_details(snapshot, index)) for index in segments):
+            continue
+        if any(finds_nothing(snapshot, index) for index in segments):
             continue
         segments.sort(key=age_of)
         covered = covered_fragments(segments, live)

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from lance_core.dataset.indexing.vector_build import (
     VectorRequest,
     build_vector_segment,
     described,
+    is_unstorable,
     train_index,
     write_segment,
 )
@@ -48,6 +50,24 @@ def is_vector_segment(index: IndexMetadata) -> bool:
         return False
     known = OLDEST_VERSION <= (index.index_version or 0) <= NEWEST_VERSION
     return known and index.base_id is None and index.fragment_bitmap is not None
+
+
+def finds_nothing(snapshot: Snapshot, index: IndexMetadata) -> bool:
+    """Whether it is of vectors that its kind cannot store, so that searches pass it over; said as a RuntimeWarning."""
+    details = decode_details(index.details) if index.details is not None else None
+    if not isinstance(details, VectorDetails) or len(index.fields) != 1:
+        return False
+    column = column_of(snapshot.manifest.schema, index.fields[0])
+    storage = "flat" if details.quantizer is None else details.quantizer.kind
+    if not is_unstorable(vector_type(snapshot.manifest.schema, column)[0], details.metric, storage):
+        return False
+    warnings.warn(
+        f"index {index.name} is left as it is: it stores int8 vectors scaled to length one, which whole numbers cannot "
+        "hold. Drop it, or build an IVF_PQ or IVF_SQ index in its place.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return True
 
 
 def rebuild_vectors(
