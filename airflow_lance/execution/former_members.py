@@ -2,8 +2,8 @@
 
 ::
 
-    append[0..2] staged; the list is cleared and has two items now; commit receives [0] and [1], Airflow has removed [2]
-    -> WARNING: append[2] staged 10 rows (77ab…) before its list shrank, and was aborted
+    append[0..2] staged; the list is cleared and has two items now; Airflow has removed [2], and keeps what it returned
+    -> the commit publishes [0] and [1]; WARNING: append[2] staged 10 rows (77ab…) before its list shrank, and was aborted
 
 The rule. Work is aborted only where all of this holds; what fails one of the last two is named and left:
 
@@ -42,6 +42,21 @@ def abort_former_members(operator: Any, context: Context, *, tasks: Sequence[str
         states = states_of_instances(context["ti"], task_id) if _is_mapped(task) else {}
         if states:
             _abort_of_task(operator, context, task, states=states, received=received)
+
+
+def lost_members(operator: Any, context: Context, *, tasks: Sequence[str], received: Received) -> frozenset[str]:
+    """Those of the received identities whose instances Airflow has removed: it keeps what they returned before the clear."""
+    ti, began, found = context["ti"], _began(context), set[str]()
+    for task_id in tasks:
+        states = states_of_instances(ti, task_id) if _is_mapped(operator.dag.get_task(task_id)) else {}
+        if "removed" in states.values():
+            from lance_core.jobs import api
+
+            run = {"dag_id": ti.dag_id, "run_id": ti.run_id, "task_id": task_id}
+            for item in api.find_siblings(received.uri, options=received.options, besides=(), **run):
+                if states.get(item.map_index) == "removed" and item.started < began:
+                    found.add(item.identity)
+    return frozenset(found & received.identities)
 
 
 def _abort_of_task(

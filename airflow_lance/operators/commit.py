@@ -13,7 +13,7 @@ killed asks first what has landed, so it never doubles a row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE, commits_later, operator_class, source_tasks
@@ -23,6 +23,9 @@ from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.table import LanceTableOperator
 from airflow_lance.pools import DEFAULT_POOL, suggest_pool
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from airflow_lance.execution.former_members import Received
 
 
 class LanceCommitOperator(LanceTableOperator):
@@ -96,6 +99,12 @@ class LanceCommitOperator(LanceTableOperator):
             uri = self._only_table(references)
             # Kept for the lineage, which is requested after the task and must not ask Airflow for the connection again.
             options = self._options = self.store_options()
+            lost = self._lost_members(context, uri=uri, references=references)
+            references = [item for item in references if _identity_of(item) not in lost]
+            if not references:
+                self.log.info("Every member that staged a transaction is gone from its list, so the table is unchanged.")
+                self._name_former_members(context, uri=uri, references=references, is_whole=not missing)
+                return None
             if self.pool == DEFAULT_POOL:
                 self.log.info(suggest_pool(uri))
             result = publish(
@@ -113,19 +122,34 @@ class LanceCommitOperator(LanceTableOperator):
         self._touched = Touched(uri, result["version"], rows=result["rows_added"], bytes=result["bytes_added"])
         return result
 
+    def _lost_members(self, context: Context, *, uri: str, references: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+        from airflow_lance.execution.former_members import lost_members
+
+        if not self.source_task_ids or not self.has_dag():  # type: ignore[no-untyped-call]
+            return frozenset()
+        try:
+            return lost_members(self, context, tasks=self.source_task_ids, received=self._received(uri, references, True))
+        except Exception as error:  # as before a list shrank: what was received is published
+            self.log.warning("Members that are no longer part of a mapped list were not looked for: %s", error)
+            return frozenset()
+
     def _name_former_members(
         self, context: Context, *, uri: str, references: Sequence[Mapping[str, Any]], is_whole: bool
     ) -> None:
-        from airflow_lance.execution.former_members import Received, abort_former_members
+        from airflow_lance.execution.former_members import abort_former_members
 
         if not self.source_task_ids or not self.has_dag():  # type: ignore[no-untyped-call]
             return
-        identities = frozenset(str(item.get("identity") or item.get("uuid")) for item in references)
-        received = Received(uri, self._options, identities, is_whole)
+        received = self._received(uri, references, is_whole)
         try:
             abort_former_members(self, context, tasks=self.source_task_ids, received=received)
         except Exception as error:  # the commit has landed: whatever is left is garbage collection's
             self.log.warning("Members that are no longer part of a mapped list were not looked for: %s", error)
+
+    def _received(self, uri: str, references: Sequence[Mapping[str, Any]], is_whole: bool) -> Received:
+        from airflow_lance.execution.former_members import Received
+
+        return Received(uri, self._options, frozenset(map(_identity_of, references)), is_whole)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the table at its new version, with its columns and the rows and bytes that were added."""
@@ -144,6 +168,10 @@ class LanceCommitOperator(LanceTableOperator):
             )
         self.uri = self.uri or str(references[0]["uri"])
         return self.table_uri()
+
+
+def _identity_of(reference: Mapping[str, Any]) -> str:
+    return str(reference.get("identity") or reference.get("uuid"))
 
 
 def _partitions_of(references: Iterable[Mapping[str, Any]]) -> Iterator[str]:

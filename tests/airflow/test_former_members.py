@@ -67,15 +67,27 @@ class _Case:
         return sorted(int(entry.asked["map_index"]) for entry in list_staged(resolve_store(self.uri)))
 
 
-def test_a_member_that_its_list_has_lost_is_aborted_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("is_received", [True, False], ids=["its-old-reference-comes", "it-does-not-come"])
+def test_a_member_that_its_list_has_lost_is_aborted_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_received: bool
+) -> None:
+    """Airflow 3 keeps the XCom of an instance that it has removed, and hands it on."""
     case = _Case(tmp_path)
     first, second, third = case.references
-    case.publish(first, second)
+    case.publish(first, second, *[third] * is_received)
     said = capsys.readouterr().out
     assert f"each[2] is no longer part of its list: the 10 rows that it had staged ({third['identity']})" in said
     assert "were aborted" in said
     assert case.waiting() == []
     assert ids(case.uri) == [*range(10), *range(100, 110), *range(200, 210)]
+
+
+def test_a_list_that_has_lost_all_its_members_publishes_nothing(tmp_path: Path) -> None:
+    case = _Case(tmp_path)
+    other = case.stage(0, str(tmp_path / "0.parquet"), task_id="other")
+    case.publish(*case.references, states=dict.fromkeys(range(3), "removed"))
+    assert ids(case.uri) == [*range(10)]
+    assert [entry.identity for entry in list_staged(resolve_store(case.uri))] == [other["identity"]]
 
 
 @pytest.mark.parametrize(
