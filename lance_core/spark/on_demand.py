@@ -45,9 +45,10 @@ class OnDemandSpark(LocalRunner):
             with suppress(Exception):  # the result stands, whatever the JVM says about its end
                 self._session.stop()
 
-    def open_source(self, spec: SourceSpec) -> Any:
+    def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> Any:
         """Through Spark where the query is in its SQL."""
-        return self._spark.open_source(spec) if spec.engine == "spark" else super().open_source(spec)
+        opened = self._spark.open_source if spec.engine == "spark" else super().open_source
+        return opened(spec, table=table)
 
     def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> Any:
         """Through Spark."""

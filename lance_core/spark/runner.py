@@ -34,7 +34,7 @@ from lance_core.spark.collect import collect
 from lance_core.spark.direct_parquet import DirectParquet, plan_direct, wrap
 from lance_core.spark.lance_tables import LanceTables
 from lance_core.spark.source_files import source_files
-from lance_core.spark.sources import evaluate_sql, open_spark_source
+from lance_core.spark.sources import evaluate_sql, open_spark_source, refused_record
 from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 
 RESULT_DDL = (
@@ -56,13 +56,16 @@ RESULT_SCHEMA = pa.schema(_RESULT_FIELDS)
 class SparkRows:
     """A DataFrame as work sees it. Spark marks `not null` by derivation, not on purpose.
 
-    `direct`: how executors read the same rows without Spark's help; None where they cannot.
+    `direct`: how executors read the same rows without Spark's help; None where they cannot. `spec` and `table` are what was
+    opened: a record that Spark refuses is looked up in the source, because Spark names neither its row nor its column.
     """
 
     frame: Any
     strict_nullability: bool = False
     num_rows: int | None = None
     direct: DirectParquet | None = None
+    spec: SourceSpec | None = None
+    table: pa.Schema | None = None
     files: tuple[SourceFile, ...] = ()
 
     @property
@@ -84,11 +87,11 @@ class SparkRunner(Runner):
         self._session = session
         self._tables = tables or LanceTables()
 
-    def open_source(self, spec: SourceSpec) -> SparkRows:
+    def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> SparkRows:
         """A source through the session."""
-        frame = open_spark_source(self._session(), spec, tables=self._tables)
-        files = source_files(frame, spec)
-        return SparkRows(frame, direct=plan_direct(spec, frame, arrow_schema(frame.schema)), files=files)
+        frame = open_spark_source(self._session(), spec, tables=self._tables, table=table)
+        direct = plan_direct(spec, frame, arrow_schema(frame.schema))
+        return SparkRows(frame, direct=direct, files=source_files(frame, spec), spec=spec, table=table)
 
     def open_tasks(self, num_tasks: int) -> SparkRows:
         """Task numbers, each a separate partition."""
@@ -108,7 +111,10 @@ class SparkRunner(Runner):
         if source.direct is not None and not (shape.repartition and shape.num_partitions is not None):
             rows_of, what = self.open_tasks(len(source.direct.tasks)).frame, wrap(source.direct, work)
         frame = _cut(rows_of, shape).mapInArrow(task_function(what), RESULT_DDL)
-        rows = collect(frame, tick_seconds=shape.tick_seconds, on_tick=on_tick, what=f"lance {shape.title}".strip())
+        try:
+            rows = collect(frame, tick_seconds=shape.tick_seconds, on_tick=on_tick, what=f"lance {shape.title}".strip())
+        except Exception as error:
+            raise refused_record(error, source.spec, source.table) or error from error.__cause__
         return one_per_partition(rows)
 
 

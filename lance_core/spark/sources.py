@@ -5,30 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lance_core.errors import InputError, SourceMissingError
+import pyarrow.types as pt
+
+from lance_core.errors import InputError, LanceError, SchemaMismatchError, SourceMissingError
+from lance_core.jobs.sources.open_source import open_local_source
+from lance_core.jobs.sources.text_types import TEXT_FORMATS
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.spark.lance_tables import LanceTables
+from lance_core.spark.types import spark_schema
 
 
 def open_spark_source(
-    spark: Any, spec: SourceSpec, *, tables: LanceTables | None = None, name: str = "", query: str | None = None
+    spark: Any,
+    spec: SourceSpec,
+    *,
+    tables: LanceTables | None = None,
+    name: str = "",
+    query: str | None = None,
+    table: Any = None,
 ) -> Any:
     """The DataFrame of a source, analysed but not run. InputError for a missing path, unknown format, bad SQL or function.
 
     Views of a SQL source are temporary views of this session; `name` is that of a view, `query` what reads it. A Lance table
-    is read at one version, however often the query names it.
+    is read at one version, however often the query names it. `table`: the Arrow schema with the types of a text file.
     """
     try:
-        frame = _open(spark, spec, tables or LanceTables(), name, query)
+        frame = _open(spark, spec, tables or LanceTables(), name, query, table)
         _ = frame.schema  # Spark Connect analyses no earlier
     except Exception as error:
         raise as_input_error(error, spec) or error from None
     return frame
 
 
-def _open(spark: Any, spec: SourceSpec, tables: LanceTables, name: str, query: str | None) -> Any:
+def _open(spark: Any, spec: SourceSpec, tables: LanceTables, name: str, query: str | None, table: Any) -> Any:
     if spec.callable:
         frame = load_function(spec.callable)(spark, **spec.kwargs)
         if not hasattr(frame, "mapInArrow"):
@@ -44,9 +55,55 @@ def _open(spark: Any, spec: SourceSpec, tables: LanceTables, name: str, query: s
     reader = spark.read.format(spec.format)
     for key, value in options.items():
         reader = reader.option(key, value)
-    if spec.schema:
-        reader = reader.schema(spec.schema)
+    schema = spec.schema or text_schema(spec, table)
+    if schema:
+        reader = reader.schema(schema)
+    if schema and str(spec.format).lower() in TEXT_FORMATS and "mode" not in {key.lower() for key in options}:
+        reader = reader.option("mode", "FAILFAST")  # Spark's own choice is a null where a value does not fit
     return reader.load(list(spec.paths)) if spec.paths else reader.load()
+
+
+def text_schema(spec: SourceSpec, table: Any) -> Any:
+    """The Spark schema of a text file by the rule of every execution; None where Spark has to find it, because this process
+    cannot read the files or an option, or Spark cannot parse a type from text."""
+    if str(spec.format).lower() not in TEXT_FORMATS or not spec.paths:
+        return None
+    try:
+        found = open_local_source(spec, table=table).schema
+    except SourceMissingError:
+        return None  # Spark says it by itself, and may see what this process does not
+    except SchemaMismatchError:
+        raise  # the file itself is wrong
+    except InputError:
+        return None
+    if any(test(field.type) for field in found for test in _NOT_PARSED_BY_SPARK):
+        return None
+    return spark_schema(found)
+
+
+_NOT_PARSED_BY_SPARK = (pt.is_time, pt.is_duration, pt.is_uint64, pt.is_float16)
+
+
+def refused_record(error: BaseException, spec: SourceSpec | None, table: Any) -> InputError | None:
+    """For Spark's refusal of a record of a text file: where it is and what is wrong, as the local execution says it."""
+    if spec is None or "MALFORMED_RECORD_IN_PARSING" not in str(error):
+        return None
+    sources = [spec] if spec.paths else [*spec.views.values()]
+    for source in sources:
+        if str(source.format).lower() not in TEXT_FORMATS:
+            continue
+        try:
+            for _ in open_local_source(source, table=table if spec.paths else None).batches():
+                pass
+        except InputError as found:
+            return found
+        except (LanceError, OSError):
+            continue
+    paths = ", ".join(path for source in sources for path in source.paths)
+    return InputError(
+        f"a record of {paths} does not fit the types of its columns: {str(error).splitlines()[0]}",
+        cure='Mend it, name the types in `schema`, or take nulls for such values with "options": {"mode": "PERMISSIVE"}.',
+    )
 
 
 def evaluate_sql(frame: Any, kept: str, columns: Mapping[str, str]) -> Any:

@@ -55,7 +55,7 @@ class _Planner:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
-    def open_source(self, spec: Any) -> _Written:
+    def open_source(self, spec: Any, *, table: pa.Schema | None = None) -> _Written:
         """The rows that Spark will pass."""
         return _Written(self._schema)
 

@@ -78,7 +78,7 @@ class Submits:
 class InPlaceOfSpark(LocalRunner):
     """Runs a query of Spark's SQL that is DuckDB's but for its quotes."""
 
-    def open_source(self, spec: SourceSpec) -> LocalRows:
+    def open_source(self, spec: SourceSpec, *, table: Any = None) -> LocalRows:
         return super().open_source(replace(spec, sql=str(spec.sql).replace("`", "").replace('"a"', "'a'"), engine=None))
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -49,21 +50,27 @@ def say_shell(line: str) -> tuple[int, str]:
     return say_command(shlex.split(line)[1:])
 
 
+@functools.cache
+def page_client() -> Any:
+    """One app for all mistakes: the processes that read rows for it are started once."""
+    from fastapi.testclient import TestClient
+
+    from airflow_lance.ui import app as pages
+    from airflow_lance.ui.security import require_reader
+    from airflow_lance.ui.settings import PagesSettings
+
+    settings = PagesSettings(connections=("lance_default",), rows="connection", cache_seconds=0.001, timeout_seconds=240)
+    app = pages.create_app(settings)
+    app.dependency_overrides[require_reader] = lambda: "reader"
+    return TestClient(app)
+
+
 class PageDoor:
     """The app of the pages in this process, for a user who may see everything."""
 
     def __init__(self, base: Path) -> None:
-        from fastapi.testclient import TestClient
-
-        from airflow_lance.ui import app as pages
-        from airflow_lance.ui.security import require_reader
-        from airflow_lance.ui.settings import PagesSettings
-
-        settings = PagesSettings(connections=("lance_default",), rows="connection", cache_seconds=0.001)
-        app = pages.create_app(settings)
-        app.dependency_overrides[require_reader] = lambda: "reader"
         self._base = base
-        self._client = TestClient(app)
+        self._client = page_client()
 
     def say(self, path: str, **query: Any) -> str:
         """The error of a GET below the table `t.lance`, as the browser gets it; "" for an answer."""

@@ -53,9 +53,9 @@ class LocalRunner(Runner):
         self.options_of = options_of
         self.opened: dict[str, int] = {}
 
-    def open_source(self, spec: SourceSpec) -> LocalRows:
+    def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> LocalRows:
         """A source read through pyarrow."""
-        source = open_local_source(spec, self.options_of)
+        source = open_local_source(spec, self.options_of, table=table)
         self.opened |= {name or spec.paths[0]: table.version for name, table in source.tables.items()}
         return LocalRows(source)
 

@@ -84,8 +84,8 @@ class Runner(Protocol):
 
     name: str
 
-    def open_source(self, spec: SourceSpec) -> JobSource:
-        """A source, checked but not read. InputError when it is wrong."""
+    def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> JobSource:
+        """A source, checked but not read; `table`: the types of a text file's columns. InputError when it is wrong."""
 
     def open_tasks(self, num_tasks: int) -> JobSource:
         """No rows, but one partition per task: each gets one batch with one row, its number in the column `id` (int64).

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from lance_core.errors import InputError, SourceMissingError
 from lance_core.jobs.sources.source_files import SourceFile, data_files, expanded, local_files, remote_files
+from lance_core.jobs.sources.text_types import misfit_of, text_types
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,11 @@ def open_dataset(paths: Sequence[Listed], file_format: Any, schema: pa.Schema | 
         raise InputError(f"the files of the source have different schemas: {error}") from None
 
 
-def csv_dataset(paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | None) -> Any:
-    """CSV as Spark reads it: columns `_c0`, `_c1`, ... without a header, all text unless `inferSchema` or a schema."""
+def csv_dataset(
+    paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | None, table: pa.Schema | None = None
+) -> Any:
+    """CSV as Spark reads it: columns `_c0`, `_c1`, ... without a header, all text unless `inferSchema`, a schema, or `table`
+    says otherwise, which has the types of the table's columns."""
     header = options.pop("header", "false").lower() == "true"
     infer = options.pop("inferSchema", "false").lower() == "true"
     parse = pc_csv.ParseOptions(
@@ -75,14 +79,26 @@ def csv_dataset(paths: Sequence[Listed], options: dict[str, str], schema: pa.Sch
         return ds.CsvFileFormat(parse_options=parse, default_fragment_scan_options=None, read_options=read,
                                 convert_options=convert)  # fmt: skip
 
-    if header:
-        found = schema or open_dataset(paths, of(None), None).schema
-        return open_dataset(paths, of(None), found if schema or infer else _all_text(found.names))
-    if schema is None:
-        width = len(open_dataset(paths, of(None), None).schema)
-        names = [f"_c{index}" for index in range(width)]
-        return open_dataset(paths, of(names), None if infer else _all_text(names))
-    return open_dataset(paths, of(schema.names), schema)
+    def typed(found: pa.Schema) -> pa.Schema:
+        return text_types(found if infer else _all_text(found.names), table, name="csv")
+
+    if schema is not None:
+        return open_dataset(paths, of(None if header else schema.names), schema)
+    inferred = open_dataset(paths, of(None), None).schema
+    names = None if header else [f"_c{index}" for index in range(len(inferred))]
+    found = inferred if names is None or not infer else open_dataset(paths, of(names), None).schema
+    dataset = open_dataset(paths, of(names), typed(found if names is None or infer else _all_text(names)))
+    if any(pa.types.is_binary(field.type) for field in inferred):
+        _require_text(dataset)
+    return dataset
+
+
+def _require_text(dataset: Any) -> None:
+    """SchemaMismatchError names the bytes at the beginning of the files that are no text."""
+    try:
+        dataset.head(1)
+    except pa.ArrowInvalid as error:
+        raise unreadable(error, names=dataset.schema.names) from None
 
 
 def _all_text(names: list[str]) -> pa.Schema:
@@ -96,7 +112,7 @@ def _part(listed: Listed, file_format: Any, schema: pa.Schema | None) -> Any:
     except FileNotFoundError:
         raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise unreadable(error, path=path) from None
+        raise unreadable(error, path=path, names=None if schema is None else schema.names) from None
     if not part.files:
         raise SourceMissingError(f"source path {path} contains no file", uri=path)
     return part
@@ -129,9 +145,13 @@ def _begins_well(file: str) -> bool:
     return not start or start.startswith(_MAGIC) or any(magic.startswith(start) for magic in _MAGIC)
 
 
-def unreadable(error: Exception, *, path: str = "") -> InputError | SourceMissingError:
-    """What an error of Arrow means for whoever waits for a file: it is late, or it is not what it should be."""
+def unreadable(error: Exception, *, path: str = "", names: list[str] | None = None) -> InputError | SourceMissingError:
+    """What an error of Arrow means for whoever waits for a file: it is late, or it is not what it should be. `names`: of the
+    columns, which Arrow may count only."""
     found = _UNFINISHED.search(str(error))
+    told = misfit_of(error, names or [], path=path)
+    if told is not None:
+        return told
     if found is None or not _begins_well(found["file"]):
         return InputError(f"{f'source path {path}' if path else 'the source'} cannot be read: {error}", uri=path or None)
     return SourceMissingError(

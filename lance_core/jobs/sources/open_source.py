@@ -25,11 +25,14 @@ from lance_core.jobs.sources.files import Listed, csv_dataset, is_unfinished, li
 from lance_core.jobs.sources.lance_table import OptionsOf, batches_of, no_options, open_lance
 from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.sources.spark_ddl import parse_ddl
+from lance_core.jobs.sources.text_types import text_types, with_zones
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec
 
 BATCH_ROWS = 65_536
+_SNIFFED_ROWS = 1_000
+Opener = Callable[..., Any]
 LANCE = "lance"
 
 
@@ -49,8 +52,13 @@ class LocalSource:
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
 
-def open_local_source(spec: SourceSpec, options_of: OptionsOf = no_options) -> LocalSource:
-    """The source a spec describes. InputError for a missing path, an unknown format or option, or a bad function."""
+def open_local_source(
+    spec: SourceSpec, options_of: OptionsOf = no_options, *, table: pa.Schema | None = None
+) -> LocalSource:
+    """The source a spec describes; `table` has the types of the columns of a text file.
+
+    InputError for a missing path, an unknown format or option, or a bad function.
+    """
     if spec.callable:
         function = load_function(spec.callable)
         try:
@@ -65,7 +73,7 @@ def open_local_source(spec: SourceSpec, options_of: OptionsOf = no_options) -> L
         )
     if spec.sql:
         return from_sql(spec.sql, spec.views, options_of, what="source.sql")
-    return _from_lance(spec, options_of) if str(spec.format).lower() == LANCE else _from_files(spec)
+    return _from_lance(spec, options_of) if str(spec.format).lower() == LANCE else _from_files(spec, table)
 
 
 def source_of(rows: Any, *, what: str) -> LocalSource:
@@ -92,7 +100,7 @@ def scan(dataset: Any) -> Iterator[pa.RecordBatch]:
         yield from dataset.scanner(batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1).to_batches()
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, pa.ArrowInvalid) or is_unfinished(error):
-            raise unreadable(error) from None
+            raise unreadable(error, names=dataset.schema.names) from None
         raise  # a store that failed: a retry may help
 
 
@@ -109,7 +117,7 @@ def _from_batches(batches: Iterator[Any], what: str) -> LocalSource:
     return LocalSource(first.schema, again)
 
 
-def _from_files(spec: SourceSpec) -> LocalSource:
+def _from_files(spec: SourceSpec, table: pa.Schema | None) -> LocalSource:
     name = str(spec.format).lower()
     maker = _FORMATS.get(name)
     if maker is None:
@@ -123,7 +131,7 @@ def _from_files(spec: SourceSpec) -> LocalSource:
         raise InputError(f"source.paths is empty for format {name}")
     options = {key: as_secret(value, where=f"source.options.{key}").reveal() for key, value in spec.options.items()}
     listed = [list_path(path) for path in spec.paths]
-    dataset = maker(listed, options, parse_ddl(spec.schema) if spec.schema else None)
+    dataset = maker(listed, options, parse_ddl(spec.schema) if spec.schema else None, table)
     if options:
         raise InputError(
             f"source option {', '.join(sorted(options))} of {name} is only supported with Spark",
@@ -172,24 +180,31 @@ def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *
     return LocalSource(reader.schema, lambda: iter(reader), tables=tables, files=files)
 
 
-def _plain_files(file_format: Callable[[], Any]) -> Callable[[Sequence[Listed], dict[str, str], pa.Schema | None], Any]:
-    def open_(paths: Sequence[Listed], _: dict[str, str], schema: pa.Schema | None) -> Any:
+def _plain_files(file_format: Callable[[], Any]) -> Opener:
+    def open_(paths: Sequence[Listed], _: dict[str, str], schema: pa.Schema | None, table: pa.Schema | None = None) -> Any:
         return open_dataset(paths, file_format(), schema)
 
     return open_
 
 
-def _json(paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | None) -> Any:
+def _json(paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | None, table: pa.Schema | None = None) -> Any:
     if options.pop("multiLine", "false").lower() == "true":
         raise InputError("source option multiLine of json needs Spark", cure="Write one JSON object per line.")
+    if schema is None:
+        inferred = open_dataset(paths, ds.JsonFileFormat(), None).schema
+        moments = [field.name for field in inferred if pa.types.is_timestamp(field.type)]
+        if moments:  # Arrow forgets their zone where it infers them
+            texts = pa.schema([pa.field(name, pa.string()) for name in moments])
+            inferred = with_zones(inferred, open_dataset(paths, ds.JsonFileFormat(), texts).head(_SNIFFED_ROWS))
+        schema = text_types(inferred, table, name="json")
     return open_dataset(paths, ds.JsonFileFormat(), schema)
 
 
-_FORMATS: Mapping[str, Callable[[Sequence[Listed], dict[str, str], Any], Any]] = {
+_FORMATS: Mapping[str, Opener] = {
     "arrow": _plain_files(lambda: ds.IpcFileFormat()),
     "parquet": _plain_files(ds.ParquetFileFormat),
     "orc": _plain_files(lambda: ds.OrcFileFormat()),
     "csv": csv_dataset,
     "json": _json,
 }
-"""A format's way from (paths, options, schema) to a dataset; it takes out of `options` what it understands."""
+"""A format's way from (paths, options, schema, the table's schema) to a dataset. It takes what it knows out of `options`."""

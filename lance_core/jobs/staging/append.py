@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lance_core.arrow import schema_to_arrow
 from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.errors import NotFoundError
 from lance_core.jobs.runtime.lifecycle import stage
@@ -47,7 +48,8 @@ def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:
         raise NotFoundError(
             f"there is no Lance table at {spec.uri}", uri=spec.uri, cure="Create it, or append with create=True."
         )
-    source = runner.open_source(spec.source)
+    types = None if table.manifest is None else schema_to_arrow(table.manifest.schema)
+    source = runner.open_source(spec.source, table=types)
     if table.manifest is None:
         return _plan_create(spec, table, source)
     return plan_new_rows(spec, table, source, table.manifest, conclude=Adds(), properties=spec.properties)

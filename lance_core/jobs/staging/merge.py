@@ -179,7 +179,8 @@ def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:
         raise NotFoundError(
             f"there is no Lance table at {spec.uri}", uri=spec.uri, cure="Create it, or run with create=True."
         )
-    source = runner.open_source(spec.source)
+    types = None if table.manifest is None else schema_to_arrow(table.manifest.schema)
+    source = runner.open_source(spec.source, table=types)
     _check_keys(spec, source.schema, where="the source")
     if table.manifest is None:
         contents = spec if spec.when_not_matched == "insert" else None

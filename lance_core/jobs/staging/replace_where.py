@@ -73,7 +73,8 @@ def plan_replace(spec: ReplaceWhereSpec, table: TableState, runner: Runner) -> P
         raise NotFoundError(
             f"there is no Lance table at {spec.uri}", uri=spec.uri, cure="Create it, or run with create=True."
         )
-    source = runner.open_source(spec.source)
+    types = None if table.manifest is None else schema_to_arrow(table.manifest.schema)
+    source = runner.open_source(spec.source, table=types)
     if table.manifest is None:
         parse_filter(spec.predicate, source.schema)
         assumed = assumes_predicate(spec.predicate)
