@@ -11,9 +11,9 @@ import lance
 import pyarrow as pa
 import pyarrow.parquet as pq
 from airflow_stack import AirflowStack
-from lance_core.commit.registry.attempts import list_staged
 
 from lance_core.io.resolve import resolve_store
+from lance_core.publish.registry.attempts import list_staged
 
 
 def _write_part(folder: Path, part: int, start: int) -> None:
