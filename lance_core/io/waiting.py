@@ -47,8 +47,14 @@ def _answer(action: Callable[[], T], future: Future[T]) -> None:
         future.set_exception(error)
 
 
-_IDLE: list[_Attendant] = []
-"""Attendants without a request; taking and giving one back needs no lock, and a forked child makes its own."""
+class _Idle:
+    """Attendants without a request; taking and giving one back needs no lock, and a forked child makes its own."""
+
+    def __init__(self) -> None:
+        self.attendants: list[_Attendant] = []
+
+
+_IDLE = _Idle()
 
 
 def attended(action: Callable[[], T]) -> T:
@@ -63,13 +69,13 @@ def attended(action: Callable[[], T]) -> T:
         return future.result()
     finally:
         if future.done():
-            _IDLE.append(attendant)
+            _IDLE.attendants.append(attendant)
 
 
 def _taken() -> _Attendant | None:
     """An idle attendant of this process, or a new one; None when there can be no more threads."""
-    while _IDLE:
-        attendant = _IDLE.pop()
+    while _IDLE.attendants:
+        attendant = _IDLE.attendants.pop()
         if attendant.process == os.getpid():
             return attendant
     try:
