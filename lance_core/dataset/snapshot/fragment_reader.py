@@ -125,14 +125,18 @@ class FragmentReader:
         sources = self.sources(schema)
         if len(sources) != 1 or sources[0][1].ids != schema.ids:
             return None
-        return self._stream(*sources[0], is_whole=self._is_most(rows)).table(rows)
+        file = self._stream(*sources[0], is_whole=self._is_most(rows))
+        self._check_within(file, rows)
+        return file.table(rows)
 
     def few(self, schema: Schema, rows: RowSelection) -> dict[str, FieldValues | pa.ChunkedArray[Any]] | None:
         """A few physical rows of each field (`FileProjection.few`), when one file has all the columns; else None."""
         sources = self.sources(schema)
         if len(sources) != 1 or sources[0][1].ids != schema.ids or self._is_most(rows):
             return None
-        return self._project(*sources[0]).few(rows)
+        file = self._project(*sources[0])
+        self._check_within(file, rows)
+        return file.few(rows)
 
     def _stored(self, schema: Schema, rows: RowSelection, batch_size: int) -> Iterator[pa.RecordBatch]:
         target = schema_to_arrow(schema)
@@ -151,6 +155,8 @@ class FragmentReader:
             return
         is_whole = self._is_most(rows)
         files = [self._stream(file, part, is_whole=is_whole) for file, part in sources]
+        for file in files:
+            self._check_within(file, rows)
         # Files are read side by side: each may take its share of a batch.
         most = max(1, batch_bytes() // len(files))
         streams = [file.read(ranges=rows, batch_size=batch_size, max_bytes=most) for file in files]
@@ -258,6 +264,11 @@ class FragmentReader:
                 version=self.snapshot.version,
             )
         if rows > _MANY_ROWS:
+            self._check_rows()
+
+    def _check_within(self, file: FileProjection, rows: RowSelection) -> None:
+        """Whether a file has the rows that the manifest says it has, as far as they are wanted."""
+        if len(rows.ends) and int(rows.ends[-1]) > file.num_rows:
             self._check_rows()
 
     def _check_rows(self) -> None:
