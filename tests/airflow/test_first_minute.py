@@ -15,7 +15,8 @@ def test_a_stranger_from_the_wheel_to_the_third_day(tmp_path: Path) -> None:
     commands = environment_of(wheel_in(tmp_path / "wheels"), tmp_path / "fresh")
     home = tmp_path / "home"
     home.mkdir()
-    where = [str(commands / "python"), "-c", "import airflow_lance; print(airflow_lance.__file__)"]
+    # Alone: without the paths that other tests of this process have set.
+    where = [str(commands / "python"), "-I", "-c", "import airflow_lance; print(airflow_lance.__file__)"]
     shown = subprocess.run(where, cwd=home, capture_output=True, text=True, check=True, timeout=60)
     assert shown.stdout.startswith(str(tmp_path)), "the wheel's package, not the clone's"
     walked = walk(commands, home, airflow="3.3.2")

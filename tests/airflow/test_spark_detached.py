@@ -155,7 +155,7 @@ def test_a_job_that_succeeded_in_vain_is_run_again(tmp_path: Path, states: State
     uri = make_table(tmp_path / "t.lance", 0)
     JOBS["application_0"] = {"state": "SUCCEEDED", "spec": ""}
     states["spark_job_id"] = "application_0"
-    assert _delete(uri).execute(_context(states))["rows_deleted"] == 3
+    assert _delete(uri).execute(_context(states))["num_deleted_rows"] == 3
     assert (states["spark_job_id"], len(JOBS)) == ("application_1", 2)
 
 
@@ -174,7 +174,7 @@ def test_a_kill_in_the_triggerer_aborts_the_attempt(tmp_path: Path, states: Stat
 
 def test_where_nothing_can_let_go_the_worker_waits(tmp_path: Path, states: States) -> None:
     uri = make_table(tmp_path / "t.lance", 0)
-    assert _delete(uri, deferrable=True, spark_submit={}).execute(_context(states))["rows_deleted"] == 3
+    assert _delete(uri, deferrable=True, spark_submit={}).execute(_context(states))["num_deleted_rows"] == 3
 
 
 def test_packaging(tmp_path: Path, states: States) -> None:

@@ -104,7 +104,7 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("maintain",): {"steps", "skipped", "alarms", "cost"},
     ("merge-column-files",): {"version", "fragments", "files_removed", "files_added"},
     ("info",): {"version", "rows", "fragments", "tags", "indices"},
-    ("job",): {"uuid", "read_version"},
+    ("job",): {"identity", "read_version"},
     ("restore",): {"version", "restored"},
     ("staged", "abort"): {"files"},
     ("staged", "settle"): {"identity", "version"},
