@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,6 +55,7 @@ class TableReader:
         self, options: SourceOptions, columns: Sequence[str], target: pa.Schema, *, at: tuple[str, int] | None = None
     ) -> None:
         snapshot = open_read_snapshot(options, at=at)
+        self._opened: Snapshot | None = snapshot
         self._options = options
         self._version = snapshot.version
         # Of a branch the place is not the table's own, whether it was named or a tag is of it.
@@ -166,7 +168,13 @@ class TableReader:
         return self._snapshot().arrow_schema
 
     def _snapshot(self) -> Snapshot:
-        return open_snapshot(self._place, version=self._version, storage_options=self._options.storage)
+        if self._opened is None:
+            self._opened = open_snapshot(self._place, version=self._version, storage_options=self._options.storage)
+        return self._opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is open stays where it is: a task has its fragments, or opens the version itself.
+        return {**self.__dict__, "_opened": None}
 
 
 def read_schema(options: SourceOptions, *, snapshot: Snapshot | None = None) -> pa.Schema:
