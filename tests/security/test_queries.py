@@ -18,6 +18,8 @@ from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.bind import bind
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
+PATIENCE = 10.0
+"""Seconds of this thread alone (those that other tests left running are not counted): what these tests forbid takes minutes."""
 
 
 @pytest.mark.parametrize(
@@ -56,10 +58,10 @@ def test_a_query_over_its_views_still_works() -> None:
     ids=["parentheses", "1 MB of OR", "NOTs", "nested ANDs", "long"],
 )  # fmt: skip
 def test_a_filter_that_is_too_large_is_refused_at_once(text: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     with pytest.raises(FilterError):
         parse_filter(text, SCHEMA)
-    assert time.process_time() - began < 2.0
+    assert time.thread_time() - began < PATIENCE
 
 
 def test_long_filters_below_the_limits_are_read() -> None:
@@ -72,22 +74,22 @@ def test_long_filters_below_the_limits_are_read() -> None:
 def test_many_percent_signs_cost_what_one_does(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     lance_core.write_dataset(pa.table({"a": [1, 2], "s": ["xx", "yx"]}), uri)
-    began = time.process_time()
+    began = time.thread_time()
     found = lance_core.dataset(uri).to_table(filter="s like 'x" + "%" * 20_000 + "'")
     assert found.to_pylist() == [{"a": 1, "s": "xx"}]
-    assert time.process_time() - began < 5.0
+    assert time.thread_time() - began < PATIENCE
 
 
 @pytest.mark.parametrize("count", [600, 20_000])
 def test_a_pattern_of_thousands_of_pieces_takes_linear_time(count: int) -> None:
     texts = pa.array(["x" * 100_000, "x" * (count - 1), None, "x" * 100_000 + "y"])
-    began = time.process_time()
+    began = time.thread_time()
     found = match_like(texts, pa.scalar("%x" * count), ignore_case=False, escape="\\")
     assert found.to_pylist() == [True, False, None, False]
     for pattern, ignore_case in [("%_" * count, False), ("%x_" * count, False), ("%" + "X" * 2 * count, True)]:
         with pytest.raises(FilterError, match="the limit is 1,000"):
             match_like(texts, pa.scalar(pattern), ignore_case=ignore_case, escape="\\")
-    assert time.process_time() - began < 2.0
+    assert time.thread_time() - began < PATIENCE
 
 
 def test_long_and_short_patterns_agree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,10 +118,10 @@ def test_no_regular_expression_keeps_a_filter_busy(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(patterns, "MAX_SECONDS", 0.2)
     monkeypatch.setattr(regex_functions, "MAX_SECONDS", 0.2)
     batch = pa.record_batch({"a": [1], "s": ["x" * 60]})
-    began = time.process_time()
+    began = time.thread_time()
     with suppress(FilterError):
         assert evaluate(parse_filter(text.format(f"'{pattern}'"), batch.schema), batch).to_pylist() == [False]
-    assert time.process_time() - began < 5.0
+    assert time.thread_time() - began < PATIENCE
 
 
 def test_a_group_that_a_pattern_does_not_have_is_a_typed_error() -> None:
