@@ -16,6 +16,8 @@ class Case:
     `contenders` maps a name ("lance_core", "pylance", "parquet", ...) to a function that does the work and returns what
     it produced (its `nbytes` or length is not checked here; `check` compares the results once before timing).
     `num_bytes` is the size of the work in memory (Arrow bytes), for rates; 0 where a rate makes no sense.
+    `clock` is what is counted: elapsed time, or `time.process_time` for processor time of all threads, which other programs
+    of the machine hardly change.
     `before` is run, untimed, before each call (for instance to remove a file that a write will make).
     """
 
@@ -26,6 +28,7 @@ class Case:
     check: Callable[[Mapping[str, object]], None] | None = None
     before: Callable[[str], None] | None = None
     repeats: int | None = None
+    clock: Callable[[], float] = time.perf_counter
     notes: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -66,9 +69,9 @@ def run_case(case: Case, *, repeats: int) -> list[Timing]:
         for name in names[shift:] + names[:shift]:
             _prepare(case, name)
             gc.collect()
-            started = time.perf_counter()
+            started = case.clock()
             produced = case.contenders[name]()
-            seconds[name].append(time.perf_counter() - started)
+            seconds[name].append(case.clock() - started)
             del produced
     return [Timing(name, tuple(seconds[name])) for name in names]
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from bench.measure import Case, Timing
 
 OURS = "lance_core"
+CROSSED = ("lance_core/official", "pylance/ours")
+"""Reader and writer, where files of both libraries are read by both."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,31 @@ def print_result(result: Result) -> None:
 
 
 def markdown_table(results: Sequence[Result]) -> str:
-    """The table that docs/performance.md holds."""
+    """The table that docs/performance.md holds; what crosses writers and readers has one of its own."""
+    crossed = [result for result in results if result.median(CROSSED[0]) is not None]
+    plain = [result for result in results if result not in crossed]
+    return "\n\n".join(table for table in (_plain_table(plain), _crossed_table(crossed)) if table)
+
+
+def _crossed_table(results: Sequence[Result]) -> str:
+    if not results:
+        return ""
+    lines = ["| work | official on official | lance_core on its own | lance_core on official | official on ours |"]
+    lines.append("|---|---|---|---|---|")
+    for result in results:
+        theirs = result.median("pylance") or 0.0
+        shares = [_share(result.median(name), theirs) for name in (OURS, *CROSSED)]
+        lines.append(f"| {result.case.name} | {_milliseconds(theirs)} | " + " | ".join(shares) + " |")
+    return "\n".join(lines)
+
+
+def _share(seconds: float | None, reference: float) -> str:
+    return "" if seconds is None or not reference else f"{seconds / reference:.2f}x its time"
+
+
+def _plain_table(results: Sequence[Result]) -> str:
+    if not results:
+        return ""
     lines = ["| work | lance_core | pylance | Parquet | vs pylance | vs Parquet |", "|---|---|---|---|---|---|"]
     for result in results:
         cells = [_milliseconds(result.median(name)) for name in (OURS, "pylance", "parquet")]

@@ -8,6 +8,7 @@ from pathlib import Path
 from bench.measure import Case
 from bench.workloads import (
     cold_start,
+    crossed,
     embeddings,
     first_use,
     indices,
@@ -29,6 +30,7 @@ WORKLOADS: Mapping[str, Callable[[Path, float], Iterator[Case]]] = {
     "texts": texts.cases,
     "wide": wide.cases,
     "cold_start": cold_start.cases,
+    "crossed": crossed.cases,
     "metadata": metadata.cases,
     "verbs": verbs.cases,
     "spark": spark.cases,
