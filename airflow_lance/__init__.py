@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from airflow_lance.operators.add_columns import LanceAddColumnsOperator as LanceAddColumnsOperator
     from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator as LanceAlterColumnsOperator
     from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
-    from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
     from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
     from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
     from airflow_lance.operators.check import LanceCheckOperator as LanceCheckOperator
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.drop_table import LanceDropTableOperator as LanceDropTableOperator
     from airflow_lance.operators.erase import LanceErasureOperator as LanceErasureOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
+    from airflow_lance.operators.immediate import LanceImmediateOperator as LanceImmediateOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.merge_column_files import LanceMergeColumnFilesOperator as LanceMergeColumnFilesOperator
     from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from airflow_lance.operators.query import LanceQueryOperator as LanceQueryOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
+    from airflow_lance.operators.stage import LanceStageOperator as LanceStageOperator
     from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.table_config import LanceTableConfigOperator as LanceTableConfigOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
     from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
-    from airflow_lance.operators.verb import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
     from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish as LanceWriteAuditPublish
     from airflow_lance.pools import pool_of as pool_of
@@ -94,7 +94,7 @@ else:
             "LancePartitionsSensor": "airflow_lance.sensors.partitions",
             "LanceRowsSensor": "airflow_lance.sensors.rows",
             "LanceSensor": "airflow_lance.sensors.base",
-            "LanceStageOperator": "airflow_lance.operators.base",
+            "LanceStageOperator": "airflow_lance.operators.stage",
             "LanceStagedSensor": "airflow_lance.sensors.staged",
             "LanceStagingTrigger": "airflow_lance.triggers.staging",
             "LanceTableOperator": "airflow_lance.operators.table",
@@ -112,7 +112,7 @@ else:
             "LanceCloneOperator": "airflow_lance.operators.clone",
             "LanceQueryOperator": "airflow_lance.operators.query",
             "LanceCheckOperator": "airflow_lance.operators.check",
-            "LanceVerbOperator": "airflow_lance.operators.verb",
+            "LanceImmediateOperator": "airflow_lance.operators.immediate",
             "LanceVersionSensor": "airflow_lance.sensors.version",
             "LanceVersionTrigger": "airflow_lance.triggers.version",
             "LanceWriteAuditPublish": "airflow_lance.operators.write_audit_publish",
@@ -138,6 +138,7 @@ __all__ = [
     "LanceFragmentHealthSensor",
     "LanceGarbageOperator",
     "LanceHook",
+    "LanceImmediateOperator",
     "LanceIndexCoverageSensor",
     "LanceMergeColumnFilesOperator",
     "LanceMergeOperator",
@@ -159,7 +160,6 @@ __all__ = [
     "LanceTransaction",
     "LanceUpdateOperator",
     "LanceValidateOperator",
-    "LanceVerbOperator",
     "LanceVersionSensor",
     "LanceVersionTrigger",
     "LanceWriteAuditPublish",

@@ -32,10 +32,10 @@ from airflow_lance.execution.returned_source import ROWS, private_folder, return
 from airflow_lance.lineage import Touched
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
-from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError, SchemaMismatchError
 
 

@@ -16,7 +16,6 @@ from lance_core.lazy import lazy_face
 if TYPE_CHECKING:
     from airflow_lance.operators.add_columns import LanceAddColumnsOperator as LanceAddColumnsOperator
     from airflow_lance.operators.append import LanceAppendOperator as LanceAppendOperator
-    from airflow_lance.operators.base import LanceStageOperator as LanceStageOperator
     from airflow_lance.operators.branch import LanceBranchOperator as LanceBranchOperator
     from airflow_lance.operators.build_index import LanceBuildIndexOperator as LanceBuildIndexOperator
     from airflow_lance.operators.cleanup import LanceCleanupOperator as LanceCleanupOperator
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
     from airflow_lance.operators.erase import LanceErasureOperator as LanceErasureOperator
     from airflow_lance.operators.garbage import LanceGarbageOperator as LanceGarbageOperator
+    from airflow_lance.operators.immediate import LanceImmediateOperator as LanceImmediateOperator
     from airflow_lance.operators.merge import LanceMergeOperator as LanceMergeOperator
     from airflow_lance.operators.merge_column_files import LanceMergeColumnFilesOperator as LanceMergeColumnFilesOperator
     from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOperator as LanceMissingPartitionsOperator
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
     from airflow_lance.operators.sql import LanceSqlOperator as LanceSqlOperator
+    from airflow_lance.operators.stage import LanceStageOperator as LanceStageOperator
     from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
     from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
-    from airflow_lance.operators.verb import LanceVerbOperator as LanceVerbOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator
     from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish as LanceWriteAuditPublish
 else:
@@ -65,13 +65,13 @@ else:
             "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
             "LanceRestoreOperator": "airflow_lance.operators.restore",
             "LanceSqlOperator": "airflow_lance.operators.sql",
-            "LanceStageOperator": "airflow_lance.operators.base",
+            "LanceStageOperator": "airflow_lance.operators.stage",
             "LanceTableOperator": "airflow_lance.operators.table",
             "LanceTagOperator": "airflow_lance.operators.tag",
             "LanceTransaction": "airflow_lance.operators.transaction",
             "LanceUpdateOperator": "airflow_lance.operators.update",
             "LanceValidateOperator": "airflow_lance.operators.validate",
-            "LanceVerbOperator": "airflow_lance.operators.verb",
+            "LanceImmediateOperator": "airflow_lance.operators.immediate",
             "LanceWriteAuditPublish": "airflow_lance.operators.write_audit_publish",
             "LanceWriteOperator": "airflow_lance.operators.write",
         },
@@ -88,6 +88,7 @@ __all__ = [
     "LanceDeleteOperator",
     "LanceErasureOperator",
     "LanceGarbageOperator",
+    "LanceImmediateOperator",
     "LanceMergeColumnFilesOperator",
     "LanceMergeOperator",
     "LanceMissingPartitionsOperator",
@@ -103,7 +104,6 @@ __all__ = [
     "LanceTransaction",
     "LanceUpdateOperator",
     "LanceValidateOperator",
-    "LanceVerbOperator",
     "LanceWriteAuditPublish",
     "LanceWriteOperator",
 ]

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceAlterColumnsOperator(LanceVerbOperator):
-    """Alter columns; twice is the same as once. Arguments of `LanceVerbOperator`, and
+class LanceAlterColumnsOperator(LanceImmediateOperator):
+    """Alter columns; twice is the same as once. Arguments of `LanceImmediateOperator`, and
 
     :param alterations: for each column `{"path": ...}` with some of `"name"`, `"data_type"` (as in Spark DDL), `"nullable"`.
         (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "alterations")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "alterations")
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceVerbOperator.template_fields_renderers, "alterations": "json",
+        **LanceImmediateOperator.template_fields_renderers, "alterations": "json",
     }  # fmt: skip
 
     def __init__(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceBranchOperator(LanceVerbOperator):
+class LanceBranchOperator(LanceImmediateOperator):
     """Create or delete a branch at most once per task instance. The result has the branch's own uri, which other
-    operators take like a table's. Arguments of `LanceVerbOperator`, and
+    operators take like a table's. Arguments of `LanceImmediateOperator`, and
 
     :param branch: the name. (templated)
     :param action: "create"; "delete" with its files; or "renew": delete it where it is there, and begin it again.
@@ -22,7 +22,7 @@ class LanceBranchOperator(LanceVerbOperator):
     :param from_branch: the branch that `version` is of; None is the main line. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "branch", "version", "tag", "from_branch")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "branch", "version", "tag", "from_branch")
 
     def __init__(
         self,

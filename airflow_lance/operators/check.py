@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.triggering import pinned_version
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceCheckOperator(LanceVerbOperator):
-    """Check a table as it is; nothing is changed. Arguments of `LanceVerbOperator`, and
+class LanceCheckOperator(LanceImmediateOperator):
+    """Check a table as it is; nothing is changed. Arguments of `LanceImmediateOperator`, and
 
     :param checks: gates as for `LanceCommitOperator`, or those of `airflow_lance.checks`. (templated)
     :param version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
         (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "checks", "version")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "checks", "version")
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceVerbOperator.template_fields_renderers, "checks": "json",
+        **LanceImmediateOperator.template_fields_renderers, "checks": "json",
     }  # fmt: skip
 
     def __init__(self, *, checks: Sequence[Mapping[str, Any]], version: int | str | None = None, **kwargs: Any) -> None:

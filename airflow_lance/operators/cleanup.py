@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ _MOST_DAYS = 999_999_999
 """What Python's `timedelta` can hold."""
 
 
-class LanceCleanupOperator(LanceVerbOperator):
+class LanceCleanupOperator(LanceImmediateOperator):
     """Clean a table up. Staged work, tagged versions and the memory of what has landed stay. Arguments of
-    `LanceVerbOperator`, and
+    `LanceImmediateOperator`, and
 
     :param older_than_days: versions at least that old go; without any bound 14 days.
     :param retain_versions: the newest so many stay, whatever their age. (templated)
@@ -26,7 +26,7 @@ class LanceCleanupOperator(LanceVerbOperator):
     :param explain: only report what would go.
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "retain_versions")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "retain_versions")
 
     def __init__(
         self,

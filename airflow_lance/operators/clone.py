@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.connection import plain_uri
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceCloneOperator(LanceVerbOperator):
-    """Clone a version; a table that is at the target already is left as it is. Arguments of `LanceVerbOperator`, and
+class LanceCloneOperator(LanceImmediateOperator):
+    """Clone a version; a table that is at the target already is left as it is. Arguments of `LanceImmediateOperator`, and
 
     :param target: the clone's full uri. (templated)
     :param version: a version or a tag; None is the newest. (templated)
     :param depth: "shallow" refers to this table's files, "deep" copies them.
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "target", "version")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "target", "version")
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from airflow_lance.compat import Context
 from airflow_lance.execution.dataflow import PUBLISHES_WHAT_IS_THERE, commits_later, operator_class, source_tasks
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched, described, lineage
-from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from airflow_lance.operators.table import LanceTableOperator
 from airflow_lance.pools import DEFAULT_POOL, suggest_pool
 from lance_core.errors import InputError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_lance.compat import Context
 from airflow_lance.execution.arguments import given, identity_of, whole
 from airflow_lance.execution.errors import as_airflow_errors
-from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceCreateTableOperator(LanceVerbOperator):
-    """Create an empty table of a schema. Arguments of `LanceVerbOperator`, and
+class LanceCreateTableOperator(LanceImmediateOperator):
+    """Create an empty table of a schema. Arguments of `LanceImmediateOperator`, and
 
     :param schema: the columns as Spark DDL, such as `"id BIGINT, name STRING"`. (templated)
     :param if_exists: what to do if the table already exists.
@@ -22,7 +22,7 @@ class LanceCreateTableOperator(LanceVerbOperator):
 
     declares_name = True
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "schema")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "schema")
 
     def __init__(
         self,

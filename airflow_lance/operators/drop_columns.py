@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceDropColumnsOperator(LanceVerbOperator):
-    """Drop columns, or fields of structs; twice is the same as once. Arguments of `LanceVerbOperator`, and
+class LanceDropColumnsOperator(LanceImmediateOperator):
+    """Drop columns, or fields of structs; twice is the same as once. Arguments of `LanceImmediateOperator`, and
 
     :param columns: names, dotted for fields of structs. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "columns")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "columns")
 
     def __init__(
         self,

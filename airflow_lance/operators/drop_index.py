@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceDropIndexOperator(LanceVerbOperator):
-    """Remove an index; one that is absent already does not matter. Arguments of `LanceVerbOperator`, and
+class LanceDropIndexOperator(LanceImmediateOperator):
+    """Remove an index; one that is absent already does not matter. Arguments of `LanceImmediateOperator`, and
 
     :param index_name: the index's name. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "index_name")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "index_name")
 
     def __init__(
         self,

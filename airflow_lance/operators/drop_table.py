@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.execution.errors import as_airflow_errors
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from airflow_lance.compat import Context
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceDropTableOperator(LanceVerbOperator):
-    """Remove a table, with its history, staged work and ledger. Arguments of `LanceVerbOperator`, and
+class LanceDropTableOperator(LanceImmediateOperator):
+    """Remove a table, with its history, staged work and ledger. Arguments of `LanceImmediateOperator`, and
 
     :param if_missing: what to do when there is no table.
     """

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceGarbageOperator(LanceVerbOperator):
-    """Remove files and records of attempts whose lease is over, by name. Arguments of `LanceVerbOperator`, and
+class LanceGarbageOperator(LanceImmediateOperator):
+    """Remove files and records of attempts whose lease is over, by name. Arguments of `LanceImmediateOperator`, and
 
     :param abandon_after: staged work that has waited longer for its commit is aborted and named in a warning, so that it
         pins no version any more: a `timedelta`, longer than the longest DAG run. None keeps it for ever.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_lance.execution.arguments import given, whole
-from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_lance.compat import Context
 from airflow_lance.connection import plain_uri
 from airflow_lance.execution.triggering import pinned_version
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceQueryOperator(LanceVerbOperator):
-    """Search a table, or export it. A second run replaces what the first one wrote. Arguments of `LanceVerbOperator`, and
+class LanceQueryOperator(LanceImmediateOperator):
+    """Search a table, or export it. A second run replaces what the first one wrote.
+
+    Arguments of `LanceImmediateOperator`, and
 
     :param columns: the columns to read; all by default, but for columns of vectors in a result. (templated)
     :param filter: a SQL filter. (templated)
@@ -34,10 +36,10 @@ class LanceQueryOperator(LanceVerbOperator):
     """
 
     template_fields: Sequence[str] = (
-        *LanceVerbOperator.template_fields, "columns", "filter", "limit", "full_text", "nearest", "version", "target",
+        *LanceImmediateOperator.template_fields, "columns", "filter", "limit", "full_text", "nearest", "version", "target",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceVerbOperator.template_fields_renderers, "filter": "sql", "nearest": "json",
+        **LanceImmediateOperator.template_fields_renderers, "filter": "sql", "nearest": "json",
     }  # fmt: skip
     template_ext: Sequence[str] = (".sql",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.base import given, whole
+from airflow_lance.operators.stage import given, whole
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:

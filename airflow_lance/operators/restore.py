@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceRestoreOperator(LanceVerbOperator):
-    """Restore a version at most once per task instance, also after retries and clears. Arguments of `LanceVerbOperator`, and
+class LanceRestoreOperator(LanceImmediateOperator):
+    """Restore a version at most once per task instance, also after retries and clears.
+
+    Arguments of `LanceImmediateOperator`, and
 
     :param version: the version to restore; this or `tag`. (templated)
     :param tag: the tag whose version to restore. (templated)
@@ -21,7 +23,7 @@ class LanceRestoreOperator(LanceVerbOperator):
         "overwrite".
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "version", "tag", "expected_version")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "version", "tag", "expected_version")
 
     def __init__(
         self,

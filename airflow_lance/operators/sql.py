@@ -17,7 +17,7 @@ from airflow_lance.connection import plain_uri
 from airflow_lance.execution.arguments import given, whole
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.lineage import Touched, described, lineage
-from airflow_lance.operators.base import LanceStageOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceTableConfigOperator(LanceVerbOperator):
-    """Set keys of the table's configuration. Arguments of `LanceVerbOperator`, and
+class LanceTableConfigOperator(LanceImmediateOperator):
+    """Set keys of the table's configuration. Arguments of `LanceImmediateOperator`, and
 
     :param values: key -> value; None removes a key. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "values")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "values")
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceVerbOperator.template_fields_renderers, "values": "json",
+        **LanceImmediateOperator.template_fields_renderers, "values": "json",
     }  # fmt: skip
 
     def __init__(

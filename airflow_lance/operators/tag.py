@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceTagOperator(LanceVerbOperator):
-    """Create, move or forget a tag; twice is the same as once. Arguments of `LanceVerbOperator`, and
+class LanceTagOperator(LanceImmediateOperator):
+    """Create, move or forget a tag; twice is the same as once. Arguments of `LanceImmediateOperator`, and
 
     :param tag: the name. (templated)
     :param action: "set" creates or moves it, "create" refuses to move it, "delete" forgets it.
     :param version: the version to name; None is the newest. (templated)
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "tag", "version")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "tag", "version")
 
     def __init__(
         self,

@@ -18,8 +18,8 @@ from typing import Any
 
 from airflow_lance.compat import TaskGroup
 from airflow_lance.execution.dataflow import commits_later, operator_class
-from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.commit import LanceCommitOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError
 
 

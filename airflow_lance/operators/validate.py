@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.verb import LanceVerbOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceValidateOperator(LanceVerbOperator):
-    """Check a version; the task fails, without a retry, at the first thing that is wrong. Arguments of `LanceVerbOperator`,
-    and
+class LanceValidateOperator(LanceImmediateOperator):
+    """Check a version; the task fails, without a retry, at the first thing that is wrong.
+
+    Arguments of `LanceImmediateOperator`, and
 
     :param version: the version; None is the newest. (templated)
     :param deep: True also reads every page and compares every index with its rows; False looks at the manifest only. By
@@ -23,7 +24,7 @@ class LanceValidateOperator(LanceVerbOperator):
         that every later reader can trust them without comparing.
     """
 
-    template_fields: Sequence[str] = (*LanceVerbOperator.template_fields, "version")
+    template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "version")
 
     def __init__(
         self,

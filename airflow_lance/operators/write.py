@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_lance.execution.sources import check_formats, plain_source
-from airflow_lance.operators.base import LanceStageOperator, whole
+from airflow_lance.operators.stage import LanceStageOperator, whole
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import SourceSpec

@@ -31,7 +31,7 @@ def job(spec: str, commit: bool, as_json: bool) -> None:
 
     A staging job prints the reference to what it staged; `identity` in the spec makes a second run add nothing.
     """
-    from lance_core.jobs.registry import spec_from_json
+    from lance_core.jobs.kinds import spec_from_json
     from lance_core.jobs.run import run_job
     from lance_core.jobs.specs.spec import CommitSpec
     from lance_core.publish.model import StagedTransaction

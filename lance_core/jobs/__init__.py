@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from lance_core.lazy import lazy_face
 
 if TYPE_CHECKING:
-    from lance_core.jobs.registry import spec_from_json as spec_from_json
-    from lance_core.jobs.registry import spec_from_plain as spec_from_plain
+    from lance_core.jobs.kinds import spec_from_json as spec_from_json
+    from lance_core.jobs.kinds import spec_from_plain as spec_from_plain
     from lance_core.jobs.run import run_job as run_job
     from lance_core.jobs.run import run_json as run_json
     from lance_core.jobs.runtime.local_runner import LocalRunner as LocalRunner
@@ -83,8 +83,8 @@ else:
             "read_spec": "lance_core.jobs.specs.spec",
             "run_job": "lance_core.jobs.run",
             "run_json": "lance_core.jobs.run",
-            "spec_from_json": "lance_core.jobs.registry",
-            "spec_from_plain": "lance_core.jobs.registry",
+            "spec_from_json": "lance_core.jobs.kinds",
+            "spec_from_plain": "lance_core.jobs.kinds",
         },
     )
 

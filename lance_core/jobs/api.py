@@ -28,6 +28,7 @@ from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.scope import is_below
 from lance_core.io.store import Store
+from lance_core.jobs.plans.compact_report import report_lines
 from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import landed_work, lifecycle, siblings
@@ -41,7 +42,6 @@ from lance_core.jobs.sources.open_source import LANCE, from_sql
 from lance_core.jobs.specs.identity import canonical_uri
 from lance_core.jobs.specs.secret import as_secret, reveal_all
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec, SourceSpec, TableRead, WriteSpec, read_spec
-from lance_core.jobs.staging.compact_report import report_lines
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.record_types import work_digest
 from lance_core.publish.registry.attempts import list_staged, read_finished

@@ -20,7 +20,7 @@ import threading
 
 from lance_core import __version__
 from lance_core.errors import InputError
-from lance_core.jobs.registry import spec_from_json
+from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.error_transport import EXIT_OK, exit_status
 from lance_core.jobs.runtime.failure_record import record_failure

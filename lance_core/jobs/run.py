@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_core.jobs.registry import job_of, spec_from_json
+from lance_core.jobs.kinds import job_of, spec_from_json
 from lance_core.jobs.runtime.protocols import JobResult, Runner
 from lance_core.jobs.specs.spec import JobSpec
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from lance_core.errors import LanceError, RetryableConflictError
-from lance_core.jobs.registry import job_of
+from lance_core.jobs.kinds import job_of
 from lance_core.jobs.runtime.protocols import JobResult
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.lance_tables import LanceTables

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.registry import job_of, spec_from_json
+from lance_core.jobs.kinds import job_of, spec_from_json
 from lance_core.jobs.runtime.error_transport import EXIT_OK, exit_status
 from lance_core.jobs.runtime.failure_record import record_failure, record_refusal
 from lance_core.jobs.runtime.protocols import Runner

@@ -23,14 +23,14 @@ import pyarrow as pa
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.registry import job_of, spec_from_plain
+from lance_core.jobs.kinds import job_of, spec_from_plain
+from lance_core.jobs.plans.append import plan_append
+from lance_core.jobs.plans.overwrite import plan_overwrite
 from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, close_attempt, find_done, look_at, open_attempt
 from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec
-from lance_core.jobs.staging.append import plan_append
-from lance_core.jobs.staging.overwrite import plan_overwrite
 from lance_core.spark.options import SourceOptions
 
 _UNSEEN_SECONDS = 7 * 24 * 3600.0

@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow_lance.get_provider_info import get_provider_info
 from airflow_lance.links import table_id
-from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from tests.airflow.operator_support import FakeTi, execute, make_table
 

@@ -10,9 +10,9 @@ from airflow.sdk import DAG, TaskGroup, task
 
 from airflow_lance.assets import create_asset
 from airflow_lance.operators.append import LanceAppendOperator
-from airflow_lance.operators.base import LanceStageOperator, identity_of
 from airflow_lance.operators.commit import LanceCommitOperator, staged_references
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
+from airflow_lance.operators.stage import LanceStageOperator, identity_of
 from airflow_lance.operators.transaction import LanceTransaction
 from lance_core.errors import InputError
 from lance_core.jobs.specs.spec import AppendSpec, OverwriteSpec, SourceSpec

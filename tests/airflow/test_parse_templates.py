@@ -13,8 +13,8 @@ import pytest
 
 from airflow_lance.execution.parse_checks import check_arguments
 from airflow_lance.operators.append import LanceAppendOperator
-from airflow_lance.operators.base import LanceStageOperator
-from airflow_lance.operators.verb import LanceVerbOperator
+from airflow_lance.operators.immediate import LanceImmediateOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError
 
 MATRIX = Path(__file__).resolve().parents[1] / "matrix" / "dags"
@@ -63,7 +63,7 @@ def test_every_templated_text_of_every_operator_may_be_a_template(
     (dag,) = (value for value in vars(module).values() if type(value).__name__ == "DAG" and value.dag_id == "lance_matrix")
     tried = set()
     for task in dag.task_dict.values():
-        if not isinstance(task, (LanceStageOperator, LanceVerbOperator)):
+        if not isinstance(task, (LanceStageOperator, LanceImmediateOperator)):
             continue
         for name in task.template_fields:
             given = getattr(task, name, None)

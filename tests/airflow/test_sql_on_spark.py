@@ -21,7 +21,7 @@ from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
 from airflow_lance.operators import LanceSqlOperator
 from lance_core.errors import InputError
 from lance_core.jobs import api
-from lance_core.jobs.registry import spec_from_json
+from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
 from lance_core.jobs.specs.secret import Secret, reveal_all

@@ -21,7 +21,7 @@ from lance_core import namespace as ns
 from lance_core.cli.main import cli, main
 from lance_core.cli.output import Output
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.registry import spec_from_json
+from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
 from lance_core.publish.registry.ledger import record_landed
 

@@ -53,7 +53,7 @@ FOREIGN = {
     "lance_core/dataset/write/base_paths.py", "lance_core/io/cache.py", "lance_core/io/local/opening.py",
     "lance_core/io/objects/connect.py", "lance_core/io/pool.py", "lance_core/io/remote/errors.py",
     "lance_core/jobs/sources/duckdb_sql.py", "lance_core/jobs/sources/open_source.py",
-    "lance_core/jobs/staging/column_parts.py", "lance_core/kernels/cache.py", "lance_core/kernels/jit.py",
+    "lance_core/jobs/plans/column_parts.py", "lance_core/kernels/cache.py", "lance_core/kernels/jit.py",
     "lance_core/maintenance/policy_file.py", "lance_core/spark/direct_parquet.py", "lance_core/spark/sources.py",
     "lance_core/spark/places.py", "lance_core/spark/bridge/__init__.py", "lance_core/spark/bridge/worker.py",
     "lance_core/spark/streaming.py", "lance_core/spark/types.py", "lance_core/util.py", "lance_core/wire/index.py",

@@ -69,7 +69,7 @@ def test_a_failed_step_does_not_stop_the_others(tmp_path: Path, monkeypatch: pyt
     def broken(*_: object, **__: object) -> None:
         raise lance_core.errors.StoreError("no space left")
 
-    monkeypatch.setattr("lance_core.jobs.staging.compact.rewrite_group", broken)
+    monkeypatch.setattr("lance_core.jobs.plans.compact.rewrite_group", broken)
     rows = Maintainer(chosen).carry_out(plan_for(chosen, uri))
     outcome = {row.action: row for row in rows if row.outcome in (DONE, FAILED)}
     assert outcome["compact"].outcome == FAILED and "no space left" in str(outcome["compact"].error)

@@ -20,7 +20,6 @@ from airflow_lance import checks
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
-from airflow_lance.operators.base import LanceStageOperator
 from airflow_lance.operators.branch import LanceBranchOperator
 from airflow_lance.operators.build_index import LanceBuildIndexOperator
 from airflow_lance.operators.check import LanceCheckOperator
@@ -33,6 +32,7 @@ from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.sql import LanceSqlOperator
+from airflow_lance.operators.stage import LanceStageOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.update import LanceUpdateOperator
 from tests.airflow.operator_support import execute

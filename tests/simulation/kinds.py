@@ -66,7 +66,7 @@ WORKS: Mapping[str, Kind] = {
     "compact": Kind(_pair(lambda number: do.compact_work(f"compact {number}"))),
     "merge_column_files": Kind(_pair(lambda number: do.merge_files_work(f"merge files {number}")), _column_files),
 }
-"""By the kind of the job (see `jobs.registry`)."""
+"""By the kind of the job (see `jobs.kinds`)."""
 
 
 def _begin(kind: Kind) -> tuple[IdentityWork, IdentityWork]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lance_core.jobs.registry import KINDS
+from lance_core.jobs.kinds import KINDS
 from tests.simulation.kinds import KINDS_IN_SITUATIONS, OPEN, SITUATIONS, WORKS
 from tests.simulation.scenarios import SCENARIOS
 
 
 def test_no_kind_that_stages_is_left_out() -> None:
-    stages = {kind for kind, row in KINDS.items() if row.job.startswith("lance_core.jobs.staging.")}
+    stages = {kind for kind, row in KINDS.items() if row.job.startswith("lance_core.jobs.plans.")}
     assert set(WORKS) == stages
 
 

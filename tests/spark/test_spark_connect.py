@@ -16,7 +16,7 @@ import lance
 import pytest
 
 from lance_core.errors import InputError, RetryableConflictError
-from lance_core.jobs.registry import KINDS
+from lance_core.jobs.kinds import KINDS
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec, DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec

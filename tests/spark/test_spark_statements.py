@@ -18,7 +18,7 @@ import pytest
 import lance_core
 from lance_core.errors import InputError, NotFoundError
 from lance_core.jobs import api
-from lance_core.jobs.registry import spec_from_json
+from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec, TableRead
 from lance_core.jobs.specs.sql import lance_source, sql_spec
@@ -173,7 +173,7 @@ def test_refusals(spark: Any, lake: dict[str, str]) -> None:
 
 KILLED = """
     import os, signal, sys
-    from lance_core.jobs.registry import spec_from_json
+    from lance_core.jobs.kinds import spec_from_json
     from lance_core.jobs.run import run_job
     from lance_core.spark.lance_tables import LanceTables
     from lance_core.spark.runner import SparkRunner

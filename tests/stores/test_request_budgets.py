@@ -24,10 +24,10 @@ from lance_core.commit import naming
 from lance_core.format.version import FileVersion
 from lance_core.io.pool import io_pool
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.plans.write_fragments import make_work
 from lance_core.jobs.runtime.lifecycle import look_at, open_attempt
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
-from lance_core.jobs.staging.write_fragments import make_work
 from lance_core.publish.staging.garbage import collect_garbage
 from lance_core.publish.staging.remove import remove_attempt
 

@@ -27,7 +27,7 @@ from tests.stores.emulators import new_bucket, s3_options
 
 FIRST_TRY = """
 import dataclasses, importlib, json, os, signal, sys
-from lance_core.jobs.registry import spec_from_json
+from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
 
 module = importlib.import_module(sys.argv[1])
@@ -42,10 +42,10 @@ def stop_after(*args, **kwargs):
 setattr(module, sys.argv[2], stop_after)
 run_job(dataclasses.replace(spec_from_json(sys.argv[3]), storage_options=json.loads(sys.argv[4])))
 """
-STAGED, COLUMNS = "lance_core.publish.staging.staged", "lance_core.jobs.staging.add_columns"
+STAGED, COLUMNS = "lance_core.publish.staging.staged", "lance_core.jobs.plans.add_columns"
 PLACES = {
     "on record": (STAGED, "write_started"),
-    "a part done": ("lance_core.jobs.staging.column_parts", "put_on_record"),
+    "a part done": ("lance_core.jobs.plans.column_parts", "put_on_record"),
     "parts read": (COLUMNS, "read_parts"),
     "before it finishes": (COLUMNS, "data_paths"),
     "finished on record": (STAGED, "add_record"),
@@ -92,7 +92,7 @@ def test_a_suspended_commit_takes_nothing_from_the_next(place: tuple[str, dict[s
     run_job(_with(CompactSpec(uri=uri, identity="5d7a0c0e-6a53-4b7e-9a55-5b1f7a0c2e13"), options))
     run_job(_with(CommitSpec(uri=uri, identities=("5d7a0c0e-6a53-4b7e-9a55-5b1f7a0c2e13",)), options))
     commit = CommitSpec(uri=uri, identities=(spec.identity,))
-    first = _suspended(commit, options, "lance_core.jobs.staging.refresh_columns", "compute_part")
+    first = _suspended(commit, options, "lance_core.jobs.plans.refresh_columns", "compute_part")
     try:
         run_job(_with(commit, options))
         _look(uri, options)

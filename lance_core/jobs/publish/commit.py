@@ -21,6 +21,7 @@ from lance_core.errors import CorruptFileError, IncompatibleConflictError, Lance
 from lance_core.io.parallel import each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.kinds import kind_of
 from lance_core.jobs.publish.gates import make_check
 from lance_core.jobs.publish.reexecute import (
     can_reexecute,
@@ -32,7 +33,6 @@ from lance_core.jobs.publish.reexecute import (
     withdraw_attempt,
 )
 from lance_core.jobs.publish.staleness import make_concerns
-from lance_core.jobs.registry import kind_of
 from lance_core.jobs.runtime.landed_reference import landed_reference
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner

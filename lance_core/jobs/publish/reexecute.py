@@ -24,8 +24,8 @@ from typing import Any
 from lance_core.commit.naming import STAGED, staged_folder
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
+from lance_core.jobs.kinds import job_of, kind_of, refresh_of, spec_from_plain
 from lance_core.jobs.publish.trust import is_plain
-from lance_core.jobs.registry import job_of, kind_of, refresh_of, spec_from_plain
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec

@@ -85,7 +85,7 @@ def test_a_tag_is_set_once_by_identity(uri: str) -> None:
 
 
 def test_killed_between_tag_and_ledger_it_is_known_by_its_signature(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_core.jobs.actions import tag
+    from lance_core.jobs.acts import tag
 
     spec = TagSpec(uri=uri, identity=identity(uri, "t"), name="gold")
     with monkeypatch.context() as patch:

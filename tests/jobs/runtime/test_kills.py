@@ -30,7 +30,7 @@ from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table
 KILLED = """
 import os, signal, sys
 from lance_core.publish.service import alone, commit_staged as service, publisher
-from lance_core.jobs.staging import add_columns as add_columns
+from lance_core.jobs.plans import add_columns as add_columns
 from lance_core.jobs.runtime import lifecycle as stage
 from lance_core.jobs.run import run_json
 

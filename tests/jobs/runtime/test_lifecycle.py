@@ -18,6 +18,7 @@ from lance_core.commit import naming
 from lance_core.errors import InputError, LanceError, NotFoundError, RetryableConflictError, SchemaMismatchError
 from lance_core.format.version import DEFAULT_VERSION
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.plans.write_fragments import make_work
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.runtime.lifecycle import find_done, work_of
 from lance_core.jobs.runtime.local_runner import LocalRunner
@@ -26,7 +27,6 @@ from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.secret import Secret
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
-from lance_core.jobs.staging.write_fragments import make_work
 from lance_core.publish.registry.attempts import list_staged
 from lance_core.publish.staging.abort import abort_attempt
 from lance_core.publish.staging.staged import begin_attempt, find_staged, finish_attempt
@@ -205,7 +205,7 @@ def test_kill_nine_then_again(uri: str, moment: str) -> None:
     code = f"""
 import os, signal, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-import lance_core.jobs.runtime.lifecycle as stage, lance_core.jobs.staging.write_fragments as write
+import lance_core.jobs.runtime.lifecycle as stage, lance_core.jobs.plans.write_fragments as write
 from lance_core.jobs.run import run_json
 def die(*args, **kwargs): os.kill(os.getpid(), signal.SIGKILL)
 moment = {moment!r}

@@ -107,7 +107,7 @@ def test_columns_that_go_on_with_rows_read_before_say_so(
     spec = AddColumnsSpec(uri=uri, identity=IDENTITY, source=source, on="id")
     pq.write_table(pa.table({"id": [1, 2], "x": [10, 20]}), tmp_path / "more.parquet")
     with monkeypatch.context() as patch:
-        patch.setattr("lance_core.jobs.staging.add_columns.group_fragments", _dies)
+        patch.setattr("lance_core.jobs.plans.add_columns.group_fragments", _dies)
         with pytest.raises(KeyboardInterrupt):
             run_job(spec)
     assert [item.state for item in list_staged(resolve_store(uri))] == ["running"]

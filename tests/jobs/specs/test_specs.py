@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import InputError
-from lance_core.jobs.registry import KINDS, job_of, spec_from_json, spec_from_plain
+from lance_core.jobs.kinds import KINDS, job_of, spec_from_json, spec_from_plain
 from lance_core.jobs.runtime.landed_work import NOT_THE_WORK
 from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.definition import (
@@ -176,7 +176,7 @@ def test_identity_is_stable_and_tells_work_apart() -> None:
 
 def test_specs_are_light_to_import() -> None:
     code = (
-        "import sys, lance_core.jobs.registry, lance_core.jobs.specs.identity as i;"
+        "import sys, lance_core.jobs.kinds, lance_core.jobs.specs.identity as i;"
         "heavy = {'pyarrow', 'numpy', 'numba', 'pyspark', 'google.protobuf'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"
     )

@@ -27,10 +27,10 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.plans.write_fragments import size_of
 from lance_core.jobs.runtime.progress import ProgressReport
 from lance_core.jobs.runtime.protocols import TableState, TaskResult
 from lance_core.jobs.specs.spec import JobSpec
-from lance_core.jobs.staging.write_fragments import size_of
 from lance_core.publish.model import Attempt
 from lance_core.table.carried import added_fragments, rewritten_fragments
 from lance_core.table.operations.base import Operation

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.plans.new_columns import Conclude
 from lance_core.jobs.runtime.lifecycle import note_nothing_to_do
 from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
 from lance_core.jobs.specs.spec import AppendSpec
-from lance_core.jobs.staging.new_columns import Conclude
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.staging.remove import remove_attempt
 

@@ -21,10 +21,10 @@ from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions, Co
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.plans.edit_fragments import edit_work, existing, group_fragments, operations_of
 from lance_core.jobs.runtime.lifecycle import look_at, stage
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import MergeColumnFilesSpec
-from lance_core.jobs.staging.edit_fragments import edit_work, existing, group_fragments, operations_of
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.update import Update
 

@@ -165,7 +165,7 @@ def test_a_column_of_that_name_came_meanwhile(uri: str) -> None:
 
 KILLED = """
 import os, signal, sys
-from lance_core.jobs.staging import column_parts as columns
+from lance_core.jobs.plans import column_parts as columns
 from lance_core.jobs.run import run_json
 
 left = int(sys.argv[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
-from lance_core.jobs.actions.query import bounded_result, export
+from lance_core.jobs.acts.query import bounded_result, export
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.sources.open_source import from_sql

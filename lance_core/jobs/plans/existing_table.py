@@ -11,12 +11,12 @@ from lance_core.arrow import schema_to_arrow
 from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
 from lance_core.format.version import parse_storage_version
+from lance_core.jobs.plans.new_columns import plan_columns
+from lance_core.jobs.plans.write_fragments import make_work, shape_of
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, StagedOperation, TableState, TaskResult
 from lance_core.jobs.sources.conform import check_schema
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.spec import AppendSpec
-from lance_core.jobs.staging.new_columns import plan_columns
-from lance_core.jobs.staging.write_fragments import make_work, shape_of
 
 
 def plan_new_rows(

@@ -29,6 +29,9 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.plans.compact_report import compaction_report, options_of, plan_groups
+from lance_core.jobs.plans.edit_fragments import edit_work, existing, operations_of, part_of
+from lance_core.jobs.plans.write_fragments import size_of
 from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import (
     abort_after,
@@ -42,9 +45,6 @@ from lance_core.jobs.runtime.lifecycle import (
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.identity import random_identity
-from lance_core.jobs.staging.compact_report import compaction_report, options_of, plan_groups
-from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of, part_of
-from lance_core.jobs.staging.write_fragments import size_of
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.registry.attempts import list_staged
 from lance_core.publish.service.commit_staged import commit_staged

@@ -12,10 +12,10 @@ from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import Schema
 from lance_core.format.version import DEFAULT_VERSION, FileVersion, parse_storage_version
+from lance_core.jobs.plans.write_fragments import fragments_of, make_work, shape_of
 from lance_core.jobs.runtime.protocols import JobSource, Plan, StagedOperation, TableState, TaskResult
 from lance_core.jobs.sources.conform import check_schema, created_schema
 from lance_core.jobs.specs.spec import WriteSpec
-from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of
 from lance_core.table.operations.overwrite import Overwrite
 
 

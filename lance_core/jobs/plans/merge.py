@@ -38,17 +38,17 @@ from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.plans.assumptions import assumes_keys
+from lance_core.jobs.plans.edit_fragments import count_taken, existing, group_fragments, part_of
+from lance_core.jobs.plans.new_columns import BroughtColumns, plan_columns
+from lance_core.jobs.plans.new_table import Replaces, plan_new_contents, storage_version
+from lance_core.jobs.plans.repeated_keys import refuse_repeated, superseded_rows
+from lance_core.jobs.plans.write_fragments import fragments_of, make_work, shape_of, size_of
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult, Work
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
-from lance_core.jobs.staging.assumptions import assumes_keys
-from lance_core.jobs.staging.edit_fragments import count_taken, existing, group_fragments, part_of
-from lance_core.jobs.staging.new_columns import BroughtColumns, plan_columns
-from lance_core.jobs.staging.new_table import Replaces, plan_new_contents, storage_version
-from lance_core.jobs.staging.repeated_keys import refuse_repeated, superseded_rows
-from lance_core.jobs.staging.write_fragments import fragments_of, make_work, shape_of, size_of
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.table.operations.update import Update
 from lance_core.wire.fragments import decode_fragment, encode_fragment

@@ -104,7 +104,7 @@ def test_waves_are_committed_one_after_the_other(uri: str) -> None:
 
 KILLED = """
 import os, signal, sys
-from lance_core.jobs.staging import compact as compact
+from lance_core.jobs.plans import compact as compact
 from lance_core.jobs.run import run_json
 done = []
 real = compact.commit_staged

@@ -32,13 +32,13 @@ from lance_core.io.many import missing
 from lance_core.io.parallel import each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.plans.edit_fragments import part_of
+from lance_core.jobs.plans.fill_columns import Filled, existing_names, fill_fragment, reconciled
 from lance_core.jobs.runtime.progress import PROGRESS, ProgressReport
 from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.specs.edits import AddColumnsSpec, IfExists
 from lance_core.jobs.specs.load_function import allowed_callables, load_function
-from lance_core.jobs.staging.edit_fragments import part_of
-from lance_core.jobs.staging.fill_columns import Filled, existing_names, fill_fragment, reconciled
 from lance_core.publish.model import Attempt
 from lance_core.publish.records import Record, add_record, read_record, write_record
 from lance_core.wire.fragments import decode_fragment, encode_fragment

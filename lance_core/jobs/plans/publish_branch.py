@@ -35,11 +35,8 @@ from lance_core.file.blob.external import KEEP
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
-from lance_core.jobs.runtime.lifecycle import stage
-from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
-from lance_core.jobs.specs.branches import PublishBranchSpec
-from lance_core.jobs.staging.assumptions import assumes_keys
-from lance_core.jobs.staging.edit_fragments import (
+from lance_core.jobs.plans.assumptions import assumes_keys
+from lance_core.jobs.plans.edit_fragments import (
     StageEdit,
     count_taken,
     edit_work,
@@ -48,6 +45,9 @@ from lance_core.jobs.staging.edit_fragments import (
     operations_of,
     part_of,
 )
+from lance_core.jobs.runtime.lifecycle import stage
+from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
+from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.append import Append
 from lance_core.table.operations.delete import Delete

@@ -10,14 +10,14 @@ from typing import ClassVar
 from lance_core.arrow import schema_to_arrow
 from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.errors import NotFoundError
+from lance_core.jobs.plans.existing_table import plan_new_rows
+from lance_core.jobs.plans.new_columns import grows_on_creation
+from lance_core.jobs.plans.new_table import plan_new_contents
+from lance_core.jobs.plans.no_rows import nothing_added
+from lance_core.jobs.plans.write_fragments import fragments_of
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.spec import AppendSpec
-from lance_core.jobs.staging.existing_table import plan_new_rows
-from lance_core.jobs.staging.new_columns import grows_on_creation
-from lance_core.jobs.staging.new_table import plan_new_contents
-from lance_core.jobs.staging.no_rows import nothing_added
-from lance_core.jobs.staging.write_fragments import fragments_of
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.append import Append
 

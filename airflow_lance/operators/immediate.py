@@ -23,10 +23,10 @@ from airflow_lance.operators.table import LanceTableOperator
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
-__all__ = ["LanceVerbOperator", "given", "whole"]
+__all__ = ["LanceImmediateOperator", "given", "whole"]
 
 
-class LanceVerbOperator(LanceTableOperator):
+class LanceImmediateOperator(LanceTableOperator):
     """Base of the operators that take effect at once, in the worker's process. Subclasses define the action.
 
     Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event

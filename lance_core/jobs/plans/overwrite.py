@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
+from lance_core.jobs.plans.new_table import plan_new_contents
+from lance_core.jobs.plans.no_rows import RefusesNoRows
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, TableState
 from lance_core.jobs.specs.spec import OverwriteSpec
-from lance_core.jobs.staging.new_table import plan_new_contents
-from lance_core.jobs.staging.no_rows import RefusesNoRows
 from lance_core.publish.model import StagedTransaction
 
 

@@ -23,15 +23,7 @@ from lance_core.errors import IncompatibleConflictError, InputError, NotFoundErr
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.io.store import Store
-from lance_core.jobs.runtime.lifecycle import (
-    look_at,
-    open_attempt,
-)
-from lance_core.jobs.runtime.local_runner import LocalRows
-from lance_core.jobs.runtime.progress import clear_progress
-from lance_core.jobs.runtime.protocols import JobSource, Runner
-from lance_core.jobs.specs.edits import AddColumnsSpec
-from lance_core.jobs.staging.add_columns import (
+from lance_core.jobs.plans.add_columns import (
     Own,
     Target,
     ending,
@@ -41,14 +33,22 @@ from lance_core.jobs.staging.add_columns import (
     shape_of,
     target_on,
 )
-from lance_core.jobs.staging.column_parts import (
+from lance_core.jobs.plans.column_parts import (
     adopt_parts,
     compute_part,
     read_parts,
 )
-from lance_core.jobs.staging.edit_fragments import existing
-from lance_core.jobs.staging.fill_columns import Filled, existing_names
-from lance_core.jobs.staging.spark_columns import run_in_engine
+from lance_core.jobs.plans.edit_fragments import existing
+from lance_core.jobs.plans.fill_columns import Filled, existing_names
+from lance_core.jobs.plans.spark_columns import run_in_engine
+from lance_core.jobs.runtime.lifecycle import (
+    look_at,
+    open_attempt,
+)
+from lance_core.jobs.runtime.local_runner import LocalRows
+from lance_core.jobs.runtime.progress import clear_progress
+from lance_core.jobs.runtime.protocols import JobSource, Runner
+from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.staging.adoption import adopt_finished
 from lance_core.table.operations.merge import Merge

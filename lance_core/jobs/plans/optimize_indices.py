@@ -15,10 +15,10 @@ from lance_core.dataset.indexing.maintain import outdated_indices, rebuild, tier
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
+from lance_core.jobs.plans.edit_fragments import edit_work, existing, operations_of
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
-from lance_core.jobs.staging.edit_fragments import edit_work, existing, operations_of
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction

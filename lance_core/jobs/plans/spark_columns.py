@@ -36,13 +36,13 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.plans.column_parts import bytes_of, put_on_record
+from lance_core.jobs.plans.edit_fragments import group_fragments, part_of
+from lance_core.jobs.plans.fill_columns import Filled, reconciled
 from lance_core.jobs.runtime.progress import ProgressReport
 from lance_core.jobs.runtime.protocols import ROW, JobSource, Runner, Shape, TaskResult
 from lance_core.jobs.sources.conform import Conformer, created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
-from lance_core.jobs.staging.column_parts import bytes_of, put_on_record
-from lance_core.jobs.staging.edit_fragments import group_fragments, part_of
-from lance_core.jobs.staging.fill_columns import Filled, reconciled
 from lance_core.pages.rows import RowSelection
 
 _STAR = re.compile(r"(?:^|[(,.])\s*\*")

@@ -20,16 +20,16 @@ from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.errors import NotFoundError
 from lance_core.expr import parse_filter
 from lance_core.format.manifest import Manifest
+from lance_core.jobs.plans.assumptions import assumes_predicate
+from lance_core.jobs.plans.delete import StageDelete
+from lance_core.jobs.plans.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
+from lance_core.jobs.plans.existing_table import plan_new_rows
+from lance_core.jobs.plans.new_table import plan_new_contents
+from lance_core.jobs.plans.no_rows import RefusesNoRows
+from lance_core.jobs.plans.write_fragments import fragments_of
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
-from lance_core.jobs.staging.assumptions import assumes_predicate
-from lance_core.jobs.staging.delete import StageDelete
-from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
-from lance_core.jobs.staging.existing_table import plan_new_rows
-from lance_core.jobs.staging.new_table import plan_new_contents
-from lance_core.jobs.staging.no_rows import RefusesNoRows
-from lance_core.jobs.staging.write_fragments import fragments_of
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update

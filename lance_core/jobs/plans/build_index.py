@@ -23,10 +23,10 @@ from lance_core.dataset.write.retry import StagedEdit
 from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
 from lance_core.index.vector.model import model_from_bytes
+from lance_core.jobs.plans.edit_fragments import StageEdit, edit_work, existing, group_fragments, operations_of
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import BuildIndexSpec
-from lance_core.jobs.staging.edit_fragments import StageEdit, edit_work, existing, group_fragments, operations_of
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction

@@ -14,10 +14,10 @@ from lance_core.dataset.edit.delete import stage_delete
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.manifest import Manifest
+from lance_core.jobs.plans.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import DeleteSpec
-from lance_core.jobs.staging.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
 from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.delete import Delete
 

@@ -35,68 +35,68 @@ class JobKind:
 
 
 KINDS: Mapping[str, JobKind] = {
-    "append": JobKind("lance_core.jobs.specs.spec:AppendSpec", "lance_core.jobs.staging.append:AppendJob"),
-    "overwrite": JobKind("lance_core.jobs.specs.spec:OverwriteSpec", "lance_core.jobs.staging.overwrite:OverwriteJob"),
+    "append": JobKind("lance_core.jobs.specs.spec:AppendSpec", "lance_core.jobs.plans.append:AppendJob"),
+    "overwrite": JobKind("lance_core.jobs.specs.spec:OverwriteSpec", "lance_core.jobs.plans.overwrite:OverwriteJob"),
     "commit": JobKind("lance_core.jobs.specs.spec:CommitSpec", "lance_core.jobs.publish.commit:CommitJob"),
     "delete": JobKind(
         "lance_core.jobs.specs.edits:DeleteSpec",
-        "lance_core.jobs.staging.delete:DeleteJob",
+        "lance_core.jobs.plans.delete:DeleteJob",
         reexecutes=True,
     ),
     "update": JobKind(
         "lance_core.jobs.specs.edits:UpdateSpec",
-        "lance_core.jobs.staging.update:UpdateJob",
+        "lance_core.jobs.plans.update:UpdateJob",
         reexecutes=True,
     ),
     "replace_where": JobKind(
         "lance_core.jobs.specs.edits:ReplaceWhereSpec",
-        "lance_core.jobs.staging.replace_where:ReplaceWhereJob",
+        "lance_core.jobs.plans.replace_where:ReplaceWhereJob",
         reexecutes=True,
         replaces_rows=True,
     ),
     "add_columns": JobKind(
         "lance_core.jobs.specs.edits:AddColumnsSpec",
-        "lance_core.jobs.staging.add_columns:AddColumnsJob",
+        "lance_core.jobs.plans.add_columns:AddColumnsJob",
         reexecutes=True,
-        refresh="lance_core.jobs.staging.refresh_columns:refresh",
+        refresh="lance_core.jobs.plans.refresh_columns:refresh",
     ),
     "merge": JobKind(
         "lance_core.jobs.specs.merge:MergeSpec",
-        "lance_core.jobs.staging.merge:MergeJob",
+        "lance_core.jobs.plans.merge:MergeJob",
         reexecutes=True,
         replaces_rows=True,
     ),
     "publish_branch": JobKind(
         "lance_core.jobs.specs.branches:PublishBranchSpec",
-        "lance_core.jobs.staging.publish_branch:PublishBranchJob",
+        "lance_core.jobs.plans.publish_branch:PublishBranchJob",
         replaces_rows=True,
     ),
     "build_index": JobKind(
-        "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.staging.build_index:BuildIndexJob", reexecutes=True
+        "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.plans.build_index:BuildIndexJob", reexecutes=True
     ),
     "optimize_indices": JobKind(
         "lance_core.jobs.specs.indices:OptimizeIndicesSpec",
-        "lance_core.jobs.staging.optimize_indices:OptimizeIndicesJob",
+        "lance_core.jobs.plans.optimize_indices:OptimizeIndicesJob",
         reexecutes=True,
     ),
-    "branch": JobKind("lance_core.jobs.specs.maintenance:BranchSpec", "lance_core.jobs.actions.branch:BranchJob"),
+    "branch": JobKind("lance_core.jobs.specs.maintenance:BranchSpec", "lance_core.jobs.acts.branch:BranchJob"),
     "compact": JobKind(
         "lance_core.jobs.specs.edits:CompactSpec",
-        "lance_core.jobs.staging.compact:CompactJob",
+        "lance_core.jobs.plans.compact:CompactJob",
         reexecutes=True,
-        refresh="lance_core.jobs.staging.compact:refresh",
+        refresh="lance_core.jobs.plans.compact:refresh",
     ),
     "merge_column_files": JobKind(
         "lance_core.jobs.specs.edits:MergeColumnFilesSpec",
-        "lance_core.jobs.staging.merge_column_files:MergeColumnFilesJob",
+        "lance_core.jobs.plans.merge_column_files:MergeColumnFilesJob",
         reexecutes=True,
     ),
-    "cleanup": JobKind("lance_core.jobs.specs.maintenance:CleanupSpec", "lance_core.jobs.actions.cleanup:CleanupJob"),
-    "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.actions.garbage:GarbageJob"),
-    "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.actions.tag:TagJob"),
-    "restore": JobKind("lance_core.jobs.specs.maintenance:RestoreSpec", "lance_core.jobs.actions.restore:RestoreJob"),
+    "cleanup": JobKind("lance_core.jobs.specs.maintenance:CleanupSpec", "lance_core.jobs.acts.cleanup:CleanupJob"),
+    "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.acts.garbage:GarbageJob"),
+    "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.acts.tag:TagJob"),
+    "restore": JobKind("lance_core.jobs.specs.maintenance:RestoreSpec", "lance_core.jobs.acts.restore:RestoreJob"),
     **{
-        kind: JobKind(f"lance_core.jobs.specs.definition:{name}Spec", f"lance_core.jobs.actions.definition:{name}Job")
+        kind: JobKind(f"lance_core.jobs.specs.definition:{name}Spec", f"lance_core.jobs.acts.definition:{name}Job")
         for kind, name in (
             ("alter_columns", "AlterColumns"),
             ("clone", "Clone"),
@@ -107,10 +107,10 @@ KINDS: Mapping[str, JobKind] = {
             ("table_config", "TableConfig"),
         )
     },
-    "query": JobKind("lance_core.jobs.specs.definition:QuerySpec", "lance_core.jobs.actions.query:QueryJob"),
-    "sql": JobKind("lance_core.jobs.specs.definition:SqlSpec", "lance_core.jobs.actions.sql:SqlJob"),
+    "query": JobKind("lance_core.jobs.specs.definition:QuerySpec", "lance_core.jobs.acts.query:QueryJob"),
+    "sql": JobKind("lance_core.jobs.specs.definition:SqlSpec", "lance_core.jobs.acts.sql:SqlJob"),
     "check": JobKind("lance_core.jobs.specs.definition:CheckSpec", "lance_core.jobs.publish.check:CheckJob"),
-    "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.actions.validate:ValidateJob"),
+    "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.acts.validate:ValidateJob"),
 }
 
 _UNKNOWN = JobKind("", "")

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import pytest
 
 from lance_core.errors import InputError
+from lance_core.jobs.plans.spark_columns import columns_named
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
 from lance_core.jobs.runtime.protocols import ROW
 from lance_core.jobs.sources.open_source import LocalSource
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import CommitSpec, read_spec
-from lance_core.jobs.staging.spark_columns import columns_named
 from tests.jobs.edit_support import commit, identity, leftovers, make_table, rows
 
 Batch = pa.RecordBatch

@@ -38,6 +38,20 @@ from lance_core.format.version import FileVersion
 from lance_core.io.many import delete_all
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.plans.column_parts import (
+    ColumnWork,
+    adopt_parts,
+    adopt_spool,
+    bytes_of,
+    columns_of,
+    read_parts,
+    read_spool,
+    record_spool,
+)
+from lance_core.jobs.plans.edit_fragments import existing, group_fragments
+from lance_core.jobs.plans.fill_columns import Filled, existing_names, with_file
+from lance_core.jobs.plans.spark_columns import engine_columns, run_in_engine
+from lance_core.jobs.plans.write_fragments import WriteWork
 from lance_core.jobs.runtime.failure_record import clear_failure
 from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import (
@@ -58,20 +72,6 @@ from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.identity import random_identity
-from lance_core.jobs.staging.column_parts import (
-    ColumnWork,
-    adopt_parts,
-    adopt_spool,
-    bytes_of,
-    columns_of,
-    read_parts,
-    read_spool,
-    record_spool,
-)
-from lance_core.jobs.staging.edit_fragments import existing, group_fragments
-from lance_core.jobs.staging.fill_columns import Filled, existing_names, with_file
-from lance_core.jobs.staging.spark_columns import engine_columns, run_in_engine
-from lance_core.jobs.staging.write_fragments import WriteWork
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.record_types import is_same_work, work_digest
 from lance_core.publish.registry.attempts import is_withdrawn, list_staged, read_started
