@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.compact import LanceCompactOperator as LanceCompactOperator
     from airflow_lance.operators.create_table import LanceCreateTableOperator as LanceCreateTableOperator
     from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
+    from airflow_lance.operators.describe import LanceDescribeOperator as LanceDescribeOperator
     from airflow_lance.operators.drop_columns import LanceDropColumnsOperator as LanceDropColumnsOperator
     from airflow_lance.operators.drop_index import LanceDropIndexOperator as LanceDropIndexOperator
     from airflow_lance.operators.drop_table import LanceDropTableOperator as LanceDropTableOperator
@@ -78,6 +79,7 @@ else:
             "LanceCompactOperator": "airflow_lance.operators.compact",
             "LanceConditionTrigger": "airflow_lance.triggers.condition",
             "LanceDeleteOperator": "airflow_lance.operators.delete",
+            "LanceDescribeOperator": "airflow_lance.operators.describe",
             "LanceFragmentHealthSensor": "airflow_lance.sensors.health",
             "LanceErasureOperator": "airflow_lance.operators.erase",
             "LanceGarbageOperator": "airflow_lance.operators.garbage",
@@ -134,6 +136,7 @@ __all__ = [
     "LanceCompactOperator",
     "LanceConditionTrigger",
     "LanceDeleteOperator",
+    "LanceDescribeOperator",
     "LanceErasureOperator",
     "LanceFragmentHealthSensor",
     "LanceGarbageOperator",

@@ -18,6 +18,7 @@ _OPERATORS = (
     "compact",
     "create_table",
     "delete",
+    "describe",
     "drop_columns",
     "drop_index",
     "drop_table",

@@ -19,16 +19,19 @@ MAX_TEXT = 1024
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: its types, whether it must be given, what it is when it is not, and which words it may be."""
+    """One argument: its types, whether it must be given, what it is when it is not, which words it may be, and whether no
+    letter is a text."""
 
     types: tuple[type, ...]
     required: bool = False
     default: object = None
     words: tuple[str, ...] = ()
+    may_be_empty: bool = False
 
 
 _TEXT = Argument((str,), required=True)
 _VERSION = Argument((int,))
+_SAID = Argument((str,), may_be_empty=True)
 ACTIONS: Mapping[str, Mapping[str, Argument]] = MappingProxyType(
     {
         "compact": {},
@@ -44,6 +47,7 @@ ACTIONS: Mapping[str, Mapping[str, Argument]] = MappingProxyType(
         "restore": {"version": Argument((int,), required=True), "expected_version": Argument((int,), required=True)},
         "abort": {"identity": _TEXT, "attempt": Argument((str,))},
         "settle": {"identity": _TEXT, "version": Argument((int,), required=True)},
+        "describe": {"column": Argument((str,)), "description": _SAID, "owner": _SAID, "fresh_within": _SAID},
     }
 )
 
@@ -69,8 +73,8 @@ def _checked(action: str, name: str, argument: Argument, value: object) -> objec
     if isinstance(value, bool) or not isinstance(value, argument.types):
         expected = " or ".join(kind.__name__ for kind in argument.types)
         raise InputError(f"{action}: {name} must be {expected}, got {type(value).__name__}")
-    if isinstance(value, str) and not 0 < len(value) <= MAX_TEXT:
-        raise InputError(f"{action}: {name} must have 1 to {MAX_TEXT} letters")
+    if isinstance(value, str) and not (0 if argument.may_be_empty else 1) <= len(value) <= MAX_TEXT:
+        raise InputError(f"{action}: {name} must have {0 if argument.may_be_empty else 1} to {MAX_TEXT} letters")
     if isinstance(value, int | float) and value < 0:
         raise InputError(f"{action}: {name} must not be negative, got {value}")
     if argument.words and value not in argument.words:

@@ -10,7 +10,7 @@ import click
 
 from lance_core.cli.ages import age
 from lance_core.cli.output import Output, size_text
-from lance_core.cli.table import Table, table_command
+from lance_core.cli.table import Table, parse_pairs, table_command
 
 
 @table_command("delete", versioned=False)
@@ -138,6 +138,53 @@ def merge_column_files(table: Table, output: Output, max_files: int, dry_run: bo
     )
 
 
+@table_command("describe", versioned=False)
+@click.option("--description", help="What a row of the table is; an empty text takes it away.")
+@click.option("--owner", help="Who answers questions about the table.")
+@click.option("--fresh-within", metavar="DURATION", help="Rows shall change within that time, such as 26h or 2days.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="PATH=TEXT", callback=parse_pairs, help="What a column is; repeatable."
+)
+@click.option(
+    "--column-owner", "owners", multiple=True, metavar="PATH=OWNER", callback=parse_pairs, help="Whose a column is."
+)
+def describe(
+    table: Table,
+    output: Output,
+    description: str | None,
+    owner: str | None,
+    fresh_within: str | None,
+    columns: Mapping[str, str],
+    owners: Mapping[str, str],
+) -> None:
+    """Say what a table and its columns are, and whose; without an option, show what is said."""
+    from lance_core.dataset.edit import description as said
+
+    snapshot = table.open()
+    of_columns = {
+        path: said.Description(text=columns.get(path), owner=owners.get(path)) for path in dict.fromkeys((*columns, *owners))
+    }
+    of_table = said.Description(text=description, owner=owner, fresh_within=fresh_within)
+    if of_columns or of_table != said.Description():
+        snapshot = said.describe(snapshot, of_table, of_columns)
+    now = said.description_of(snapshot.manifest)
+    schema = snapshot.manifest.schema
+    described = [(schema.path_of(item.id), said.description_of_field(item)) for item in schema.fields]
+    output.record(
+        {
+            "version": snapshot.version,
+            "description": now.text,
+            "owner": now.owner,
+            "fresh_within": now.fresh_within,
+            "columns": {
+                path: {"description": words.text, "owner": words.owner}
+                for path, words in described
+                if words.text or words.owner
+            },
+        }
+    )
+
+
 def _show_plan(
     output: Output, text: str, values: Mapping[str, object], *, skipped: Iterable[tuple[int, str]], empty: str
 ) -> None:
@@ -247,4 +294,4 @@ def delete_tag(table: Table, output: Output, name: str) -> None:
 for _command in (list_tags, create_tag, update_tag, delete_tag):
     tags.add_command(_command)
 
-COMMANDS = (delete, restore, compact, merge_column_files, cleanup, tags)
+COMMANDS = (delete, restore, compact, merge_column_files, cleanup, describe, tags)

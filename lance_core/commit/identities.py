@@ -32,6 +32,9 @@ ASSUMES_PROPERTY = "lance_core.assumes"
 GROWS_PROPERTY = "lance_core.grows"
 """On a Merge that adds rows and the columns which they brought: JSON that says which columns and fragments are new."""
 
+REQUEST_PROPERTY = "lance_core.request"
+"""On a version that no staged work made: JSON with the operation and the task that requested it. It identifies nothing."""
+
 _MAX_TEXT = 1024
 _STAGED_ONLY = frozenset({CREATES_PROPERTY, ASSUMES_PROPERTY})
 
@@ -117,8 +120,21 @@ def writers_of(note: Mapping[str, Any]) -> tuple[str, ...]:
 
 def asked_by(transaction: Transaction) -> tuple[Asked, ...]:
     """The tasks that requested the work of a version, each once, in the order of their names."""
-    notes = (note.get("asked") for note in identities_of(transaction).values())
+    notes = [note.get("asked") for note in identities_of(transaction).values()]
+    notes += [note.get("asked") for note in requests_in(transaction.properties)]
     return tuple(sorted({Asked.from_dict(note) for note in notes if note}, key=lambda asked: asked.task))
+
+
+def request_property(operation: str, asked: Mapping[str, Any]) -> dict[str, str]:
+    """The transaction property of a change that takes effect at once; none where nobody is known to have requested it."""
+    known = Asked.from_dict(asked).to_dict()
+    return {REQUEST_PROPERTY: _text({"operation": operation, "asked": known})} if known else {}
+
+
+def requests_in(properties: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    """What `request_property` noted: {"operation": ..., "asked": ...}, at most one."""
+    note = _note(properties.get(REQUEST_PROPERTY, ""))
+    return (note,) if note else ()
 
 
 def carries(transaction: Transaction, identity: str) -> bool:

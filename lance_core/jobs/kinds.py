@@ -101,6 +101,7 @@ KINDS: Mapping[str, JobKind] = {
             ("alter_columns", "AlterColumns"),
             ("clone", "Clone"),
             ("create_table", "CreateTable"),
+            ("describe", "Describe"),
             ("drop_columns", "DropColumns"),
             ("drop_index", "DropIndex"),
             ("drop_table", "DropTable"),

@@ -17,6 +17,7 @@ from lance_core.errors import InputError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.api import with_options
 from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.definition import DescribeSpec
 from lance_core.jobs.specs.edits import CompactSpec, MergeColumnFilesSpec
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec, RestoreSpec, TagSpec
@@ -84,6 +85,17 @@ def _restore(uri: str, arguments: Arguments) -> JobSpec:
     return RestoreSpec(uri=uri, version=arguments["version"], expected_version=arguments["expected_version"])
 
 
+def _describe(uri: str, arguments: Arguments) -> JobSpec:
+    """What is said of the table, or of one of its columns."""
+    said = {name: arguments[name] for name in ("description", "owner") if arguments.get(name) is not None}
+    column, fresh_within = arguments.get("column"), arguments.get("fresh_within")
+    if column is None:
+        return DescribeSpec(uri=uri, fresh_within=fresh_within, **said)
+    if fresh_within is not None:
+        raise InputError("describe: fresh_within is said of a table, not of a column", cure="Leave one of them out.")
+    return DescribeSpec(uri=uri, columns={column: said})
+
+
 def _abort(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
     store = resolve_store(uri, options)
     identity, attempt = arguments["identity"], arguments.get("attempt")
@@ -116,6 +128,7 @@ _SPECS: Mapping[str, Callable[[str, Arguments], JobSpec]] = MappingProxyType(
         "gc": lambda uri, arguments: GarbageSpec(uri=uri),
         "tag": lambda uri, arguments: TagSpec(uri=uri, **arguments),
         "restore": _restore,
+        "describe": _describe,
     }
 )
 _RECORDS: Mapping[str, Callable[[str, Arguments, Options], dict[str, Any]]] = MappingProxyType(

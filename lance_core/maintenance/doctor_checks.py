@@ -19,6 +19,7 @@ from lance_core.dataset.versions.cleanup import plan_cleanup
 from lance_core.dataset.versions.transaction_log import LogEntry
 from lance_core.errors import LanceError
 from lance_core.maintenance.findings import Check, Finding, Patient
+from lance_core.maintenance.freshness import is_late, lateness
 from lance_core.publish.registry.verify import BadRecord
 from lance_core.publish.registry.verify import damaged_records as find_damaged
 from lance_core.publish.registry.verify import void_records as find_void
@@ -46,6 +47,18 @@ def many_versions(patient: Patient) -> Iterator[Finding]:
             cost="Listings of versions grow, and old versions keep the bytes of deleted and rewritten files.",
             cure=f"lance cleanup {patient.uri} --older-than 7d --retain {patient.levels.keep_versions}",
             details={"expired": seen.expired_versions},
+        )  # fmt: skip
+
+
+def late_rows(patient: Patient) -> Iterator[Finding]:
+    """Rows that should have changed by now, by the table's own rule."""
+    found = patient.observation.freshness
+    if is_late(found):
+        yield Finding(
+            code="late-rows", severity="warning", title="The table is late",
+            size=round(found.within / 3600, 1) if found else 0, unit="hours allowed",
+            cost=f"Who reads it takes old rows for new ones: {lateness(found, patient.now)}.",
+            cure=f"See which task did not run: lance log {patient.uri}",
         )  # fmt: skip
 
 
@@ -326,6 +339,7 @@ def stranded_files(patient: Patient) -> Iterator[Finding]:
 
 CHECKS: tuple[Check, ...] = (
     many_versions,
+    late_rows,
     small_fragments,
     deleted_rows,
     stale_indices,

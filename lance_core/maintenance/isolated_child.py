@@ -27,6 +27,7 @@ from lance_core.errors import LanceError
 from lance_core.jobs import api
 from lance_core.jobs.runtime.error_transport import failure_to_plain
 from lance_core.maintenance.doctor import diagnose
+from lance_core.maintenance.facts.column import column_page
 from lance_core.maintenance.facts.rows import RowsRequest, rows_page
 from lance_core.maintenance.policy import ServiceLevels
 
@@ -46,11 +47,15 @@ def _rows(*, uri: str, request: Mapping[str, Any], options: Options, seconds: fl
     return rows_page(uri, RowsRequest(**{**request, **lists}), storage_options=options, seconds=seconds)
 
 
+def _column(*, uri: str, path: str, version: int | None, options: Options, seconds: float) -> object:
+    return column_page(uri, path, version=version, storage_options=options, seconds=seconds)
+
+
 def _facts(*, uri: str, condition: Mapping[str, Any], options: Options) -> object:
     return api.look(uri, condition=condition_from_dict(condition), options=options).to_dict()
 
 
-QUESTIONS: Mapping[str, Callable[..., object]] = {"doctor": _doctor, "rows": _rows, "facts": _facts}
+QUESTIONS: Mapping[str, Callable[..., object]] = {"doctor": _doctor, "rows": _rows, "column": _column, "facts": _facts}
 
 
 def answer_line(line: bytes) -> bytes:

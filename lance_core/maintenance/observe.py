@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 from lance_core.commit.manifests import list_versions
 from lance_core.commit.naming import DATA, data_path
+from lance_core.dataset.edit.description import Description, description_of
 from lance_core.dataset.indexing.segment_tiers import age_of, covered_rows, segments_to_merge
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMerge, ColumnMergeOptions
@@ -26,6 +27,7 @@ from lance_core.errors import LanceError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.io.resolve import resolve_store
+from lance_core.maintenance.freshness import Freshness, freshness_of
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.maintenance.presence import Presence, check_presence
 from lance_core.publish.registry.attempts import list_staged
@@ -36,6 +38,7 @@ HOURS = 24
 DELETED_NEAR_LEVEL = 0.8
 MOSTLY_DELETED = 0.5
 ENOUGH_OF_ALLOWED = 0.5
+MOST_COLUMNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,9 @@ class Observation:
     `files` compares the files of the version with listings, None where nobody requested it.
     `commits_by_hour` counts those of the last 24 hours, the oldest hour first. `dead_bytes` are in data files that the
     newest version does not refer to, None where the levels do not ask for them. `written_at` is the time of the newest
-    commit, `observed_at` that of this look, both in seconds since the epoch.
+    commit, `observed_at` that of this look, both in seconds since the epoch. `columns` are the paths of its first fields,
+    by which it is found. `description` is what people say of the table, `freshness` how its own rule compares with its
+    history, None where it has no rule.
     """
 
     uri: str
@@ -101,6 +106,9 @@ class Observation:
     num_dead_attempts: int = 0
     commits_by_hour: tuple[int, ...] = ()
     files: Presence | None = None
+    columns: tuple[str, ...] = ()
+    description: Description = field(default_factory=Description)
+    freshness: Freshness | None = None
 
     @property
     def num_small_fragments(self) -> int:
@@ -206,6 +214,9 @@ def observe_snapshot(
         num_dead_attempts=sum(entry.state == "expired" for entry in waiting),
         commits_by_hour=_by_hour([entry.modified for entry in versions], moment),
         files=check_presence(snapshot, max_requests=file_requests) if file_requests else None,
+        columns=tuple(snapshot.manifest.schema.path_of(item.id) for item in snapshot.manifest.schema.fields[:MOST_COLUMNS]),
+        description=description_of(snapshot.manifest),
+        freshness=freshness_of(snapshot, moment),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lance_core.maintenance.freshness import is_late, lateness
 from lance_core.maintenance.observe import Observation
 from lance_core.maintenance.policy import ManagedTable, Policy, TablePolicy
 from lance_core.maintenance.price import Cost, Rates
@@ -277,11 +278,13 @@ def _alarms(seen: Observation, rule: TablePolicy, now: float, last: Mapping[str,
     limit = rule.levels.max_seconds_since_upkeep
     if seen.error is not None:
         return [Skipped(seen.uri, "observe", f"the table could not be observed: {seen.error}")]
+    late = [Skipped(seen.uri, "freshness", lateness(seen.freshness, now))] if is_late(seen.freshness) else []
     since = last.get(seen.uri)
     if since is not None and now - since > limit:
         return [
+            *late,
             Skipped(
                 seen.uri, "deadline", f"not maintained for {(now - since) / 3600:.1f} h, the limit is {limit / 3600:.1f} h"
-            )
+            ),
         ]
-    return []
+    return late

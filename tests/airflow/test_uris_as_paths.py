@@ -48,6 +48,7 @@ MORE: dict[str, dict[str, Any]] = {
     "LanceReplaceWhereOperator": {"source": "/a.csv", "predicate": "id = 1"},
     "LanceUpdateOperator": {"updates": {"id": "1"}},
     "LanceTableConfigOperator": {"values": {"a": "b"}},
+    "LanceDescribeOperator": {"description": "a"},
     "LanceFragmentHealthSensor": {"max_fragments": 1},
     **{name: {"column": "id", "keys": ["1"]} for name in ("LanceMissingPartitionsOperator", "LancePartitionsSensor")},
     **{name: {"condition": {"kind": "version_at_least", "version": 1}} for name in ("LanceConditionTrigger",)},

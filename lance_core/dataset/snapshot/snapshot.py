@@ -49,6 +49,8 @@ class Snapshot:
     """What a listing called the newest version: a commit does not read it again where a later listing has the same tag."""
     whole: Manifest | None = field(default=None, repr=False, compare=False)
     """The version this is a part of, or whose deletions it leaves out: rows are counted in it (`_rowoffset`)."""
+    noted: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Properties that the transactions of edits of this snapshot get besides their own, such as who requested them."""
 
     @property
     def uri(self) -> str:

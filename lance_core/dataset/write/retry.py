@@ -13,7 +13,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
@@ -65,6 +65,9 @@ def commit_with_retry(
     again = (RetryableConflictError, IncompatibleConflictError) if strict else (RetryableConflictError,)
     for left in range(retries, -1, -1):
         edit = plan(current)
+        if snapshot.noted:
+            properties = {**snapshot.noted, **edit.transaction.properties}
+            edit = replace(edit, transaction=replace(edit.transaction, properties=properties))
         try:
             manifest = commit_transaction(current.store, edit.transaction, strict=strict, opened=current.opened)
         except CommitStateUnknownError:
@@ -79,7 +82,8 @@ def commit_with_retry(
             undo(current, edit)
             raise
         else:
-            return after_commit(Snapshot(current.store, manifest, current.storage_options)), edit
+            landed = Snapshot(current.store, manifest, current.storage_options, noted=snapshot.noted)
+            return after_commit(landed), edit
         current = snapshot_of(current.store, storage_options=current.storage_options)
     raise AssertionError("unreachable")
 

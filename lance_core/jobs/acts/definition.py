@@ -8,13 +8,17 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from lance_core.arrow_numpy import no_rows
+from lance_core.commit.identities import request_property
 from lance_core.commit.manifests import find_latest_version
 from lance_core.dataset import LanceDataset, dataset, write_dataset
+from lance_core.dataset.edit.description import Description, describe
+from lance_core.dataset.snapshot.snapshot import open_snapshot
 from lance_core.errors import AlreadyExistsError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.protocols import Report, Runner
@@ -23,6 +27,7 @@ from lance_core.jobs.specs.definition import (
     AlterColumnsSpec,
     CloneSpec,
     CreateTableSpec,
+    DescribeSpec,
     DropColumnsSpec,
     DropIndexSpec,
     DropTableSpec,
@@ -106,6 +111,27 @@ class TableConfigJob:
         return _report(self.kind, spec, table, config=table.config())
 
 
+class DescribeJob:
+    """Carries out a `DescribeSpec`, in this process."""
+
+    kind: ClassVar[str] = "describe"
+    needs_runner: ClassVar[bool] = False
+
+    def run(self, spec: DescribeSpec, runner: Runner | None = None) -> Report:
+        """Report {"version", "changed"}. InputError for a column that is not there."""
+        table = _open(spec)
+        said = Description(text=spec.description, owner=spec.owner, fresh_within=spec.fresh_within)
+        columns = {path: _said(words) for path, words in spec.columns.items()}
+        now = describe(table.snapshot, said, columns)
+        return _report(self.kind, spec, LanceDataset.from_snapshot(now), changed=now.version != table.version)
+
+
+def _said(words: str | Mapping[str, str]) -> Description:
+    if isinstance(words, str):
+        return Description(text=words)
+    return Description(text=words.get("description"), owner=words.get("owner"))
+
+
 class CreateTableJob:
     """Carries out a `CreateTableSpec`, in this process."""
 
@@ -128,6 +154,7 @@ class CreateTableJob:
             spec.uri,
             mode="create",
             storage_options=spec.resolved_options(),
+            transaction_properties=request_property(spec.kind, spec.asked),
             **options,
         )
         return _report(self.kind, spec, table, created=True)
@@ -169,7 +196,9 @@ class CloneJob:
 
 
 def _open(spec: JobSpec) -> LanceDataset:
-    return dataset(spec.uri, storage_options=spec.resolved_options())
+    """The table, whose versions say from now on who requested them."""
+    snapshot = open_snapshot(spec.uri, storage_options=spec.resolved_options())
+    return LanceDataset.from_snapshot(replace(snapshot, noted=request_property(spec.kind, spec.asked)))
 
 
 def _report(kind: str, spec: JobSpec, table: LanceDataset, **facts: Any) -> Report:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
+from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import latest_version, open_version
 from lance_core.dataset.refs.tags import read_tag
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
@@ -43,7 +44,12 @@ class RestoreJob:
             base = _base(store, spec)
             clear_dead(store, spec.identity)
             attempt = begin_attempt(
-                store, identity=spec.identity, spec=work_of(spec), read_version=base, lease_seconds=LEASE_SECONDS
+                store,
+                identity=spec.identity,
+                spec=work_of(spec),
+                read_version=base,
+                lease_seconds=LEASE_SECONDS,
+                asked=Asked.from_dict(spec.asked),
             )
             staged = finish_attempt(store, attempt, Transaction(base, spec.identity, Restore(target)), rows=0, bytes=0)
         else:

@@ -80,6 +80,35 @@ class TableConfigSpec(JobSpec):
             raise InputError("table_config: values is empty")
 
 
+_SAID_OF_COLUMNS = frozenset({"description", "owner"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeSpec(JobSpec):
+    """Say what a table and its columns are, and whose; kept in the table's own metadata. None leaves what is said, "" takes
+    it away. `columns`: dotted path -> a description, or {"description", "owner"}. `fresh_within`, such as "26h": rows of the
+    table shall have changed within that time."""
+
+    kind: ClassVar[str] = "describe"
+
+    description: str | None = None
+    owner: str | None = None
+    fresh_within: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.columns and self.description is self.owner is self.fresh_within is None:
+            raise InputError("describe: nothing is said", cure="Pass some of description, owner, fresh_within and columns.")
+        for path, words in self.columns.items():
+            texts = {"description": words} if isinstance(words, str) else words
+            is_known = isinstance(texts, Mapping) and texts and {*texts} <= _SAID_OF_COLUMNS
+            if not is_known or not all(isinstance(text, str) for text in texts.values()):
+                raise InputError(
+                    f"describe: columns[{path!r}]: expected a text, or a mapping with description and owner; got {words!r}"
+                )
+
+
 @dataclass(frozen=True, kw_only=True)
 class CreateTableSpec(JobSpec):
     """Create an empty table of a schema, a Spark DDL text. `if_exists`: "skip" it, or "fail"."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_core.commit.manifests import open_or_none
+from lance_core.commit.manifests import find_latest_version, open_or_none
 from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.errors import LanceError
@@ -21,6 +21,11 @@ from lance_core.publish.registry.attempts import list_staged
 from lance_core.publish.registry.ledger import Landing, landings_of
 
 _STATES = {"finished": "staged", "running": "running", "expired": "expired"}
+
+
+def is_there(store: Store) -> bool:
+    """Whether there is a table, or a branch, at all. Raises StoreError."""
+    return find_latest_version(store) is not None
 
 
 def work_page(store: Store, identities: Sequence[str]) -> list[Json]:

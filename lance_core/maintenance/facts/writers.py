@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from lance_core.commit.identities import Asked, identities_in
+from lance_core.commit.identities import Asked, identities_in, requests_in
 
 Json: TypeAlias = dict[str, object]
 
@@ -37,7 +37,8 @@ def writer_of(identity: str, asked: object) -> Json:
 def writers_in(properties: Mapping[str, str]) -> list[Json]:
     """Return the writers that a transaction's properties name, at most `MAX_WRITERS`."""
     found = []
-    for identity, note in list(identities_in(properties).items())[:MAX_WRITERS]:
+    notes = [*identities_in(properties).items(), *(("", note) for note in requests_in(properties))]
+    for identity, note in notes[:MAX_WRITERS]:
         operation, rows = note.get("operation"), note.get("rows")
         found.append(
             {

@@ -26,6 +26,7 @@ from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.compact import LanceCompactOperator
 from airflow_lance.operators.create_table import LanceCreateTableOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.describe import LanceDescribeOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
 from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
@@ -138,6 +139,7 @@ def make_dag(mode: str) -> DAG:
             LanceStagedSensor(task_id="is_drained", **wait),
             LanceRestoreOperator(task_id="restore", tag="good", if_moved="overwrite", **table),
             LanceTableConfigOperator(task_id="config", values={"owner": "tests"}, **table),
+            LanceDescribeOperator(task_id="describe", description="numbers", columns={"id": "which"}, **table),
             LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **table),
             LanceQueryOperator(task_id="query", filter="id = 100", **table),
             LanceCloneOperator(task_id="clone", target=f"{uri}.clone", depth="deep", **table),

@@ -29,6 +29,7 @@ from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.compact import LanceCompactOperator
 from airflow_lance.operators.create_table import LanceCreateTableOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
+from airflow_lance.operators.describe import LanceDescribeOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
 from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
@@ -158,6 +159,7 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceActionOperator(task_id="button"),
         LanceTagSensor(task_id="is_tagged_by_hand", tag="by_hand", **WAIT),
         LanceTableConfigOperator(task_id="config", values={"owner": "tests"}, **TABLE),
+        LanceDescribeOperator(task_id="describe", description="numbers", columns={"id": "which"}, **TABLE),
         LanceCheckOperator(task_id="check", checks=[{"unique": ["id"]}], **TABLE),
         LanceQueryOperator(task_id="query", filter="id = 100", **TABLE),
         LanceCloneOperator(task_id="clone", target=f"{URI}.clone", depth="deep", **TABLE),

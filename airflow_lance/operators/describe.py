@@ -1,0 +1,58 @@
+"""Say what a table and its columns are, whose they are, and how fresh the rows shall be: takes effect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.verb import LanceVerbOperator, given
+
+if TYPE_CHECKING:
+    from lance_core.jobs.specs.spec import JobSpec
+
+
+class LanceDescribeOperator(LanceVerbOperator):
+    """Describe a table and its columns, in one version; none where all is said already. The words are kept in the table's
+    own metadata and shown on its page. Arguments of `LanceVerbOperator`, and
+
+    :param description: what a row of the table is; "" takes it away, None leaves what is said. (templated)
+    :param table_owner: who answers questions about the table. (templated)
+    :param fresh_within: rows shall have changed within that time, such as "26h" or "2days"; the page and `lance doctor` say
+        when they have not. (templated)
+    :param columns: dotted path -> a description, or a mapping with `description` and `owner`. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        *LanceVerbOperator.template_fields, "description", "table_owner", "fresh_within", "columns",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceVerbOperator.template_fields_renderers, "columns": "json",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        description: str | None = None,
+        table_owner: str | None = None,
+        fresh_within: str | None = None,
+        columns: Mapping[str, str | Mapping[str, str]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.description = description
+        self.table_owner = table_owner
+        self.fresh_within = fresh_within
+        self.columns = dict(columns or {})
+
+    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
+        """A DescribeSpec; InputError names the argument that is wrong."""
+        from lance_core.jobs.specs.definition import DescribeSpec
+        from lance_core.jobs.specs.spec import read_spec
+
+        fields = given(
+            description=self.description,
+            owner=self.table_owner,
+            fresh_within=self.fresh_within,
+            columns=self.columns,
+        )
+        return read_spec(DescribeSpec, {"uri": uri, "identity": identity, **fields})
