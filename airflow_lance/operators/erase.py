@@ -12,6 +12,9 @@ from airflow_lance.lineage import Touched, lineage
 from airflow_lance.operators.table import LanceTableOperator
 from lance_core.errors import InputError
 
+MOST_HOLDERS = 200
+"""So many places that still have the rows stand in the report; its result is kept in the metadata database."""
+
 
 class LanceErasureOperator(LanceTableOperator):
     """Delete the rows on the main line and on every branch, rewrite the fragments that held them, build the indices again,
@@ -83,12 +86,15 @@ class LanceErasureOperator(LanceTableOperator):
                 delete_unverified=self.delete_unverified,
             )
             report = erase(erasure, options=self.store_options())
+            for holder in report["holders"]:
+                self.log.info("%(line)s: %(kind)s %(name)s: %(why)s", holder)
+            left = [holder for holder in report["holders"] if holder["num_rows"]]
+            # The log has all of them; what is signed is what is kept.
+            kept = sorted(report["holders"], key=lambda holder: not holder["num_rows"])[:MOST_HOLDERS]
+            report = {**report, "holders": kept, "num_holders": len(report["holders"])}
             if key is not None:
                 report = sign(report, key, key_id=str(self.signing_conn_id))
         self._touched = Touched(uri)
-        left = [holder for holder in report["holders"] if holder["num_rows"]]
-        for holder in report["holders"]:
-            self.log.info("%(line)s: %(kind)s %(name)s: %(why)s", holder)
         self.log.info("%s: the rows are %s", uri, "not gone" if left else "gone")
         if left and self.fail_when_left:
             context["ti"].xcom_push(key="report", value=report)

@@ -17,6 +17,7 @@ from airflow_lance.compat import Asset, Context
 from airflow_lance.execution.arguments import clear_of, given, identity_of, require_one_of, whole, with_asker
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.parse_checks import check_arguments
+from airflow_lance.execution.results import bounded, in_short
 from airflow_lance.lineage import Touched, described, lineage
 from airflow_lance.operators.table import LanceTableOperator
 
@@ -77,10 +78,12 @@ class LanceImmediateOperator(LanceTableOperator):
             self._options = self.store_options()
             result = api.run(spec, options=self._options)
         shown = {name: value for name, value in result.items() if name != "rows"}
-        self.log.info("%s of %s: %s", spec.kind, uri, shown)
+        self.log.info("%s of %s: %s", spec.kind, uri, in_short(shown))
         self._touched = Touched(uri, version=result.get("version"))
         extra = {"uri": uri, **({"version": result["version"]} if "version" in result else {})}
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra.update(extra)
-        return result
+        # For the pages, which show what a task did; what the work itself reports stands.
+        told = {"uri": uri, "operation": spec.kind, **result}
+        return told if "rows" in result else bounded(told)

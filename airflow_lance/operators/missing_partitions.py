@@ -26,6 +26,8 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
     :param step: "hour", "day" or "month".
     :param key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
     :param min_rows: a partition with fewer rows is missing. (templated)
+    :param max_keys: return at most so many keys, the first ones; the log says how many more are missing. The default is
+        below Airflow's own limit for mapped tasks (`[core] max_map_length`).
     """
 
     template_fields: Sequence[str] = (
@@ -42,6 +44,7 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
         step: Step = "day",
         key_format: str | None = None,
         min_rows: int | str = 1,
+        max_keys: int = 1000,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -53,6 +56,7 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
         self.step = step
         self.key_format = key_format
         self.min_rows = min_rows
+        self.max_keys = max_keys
 
     def execute(self, context: Context) -> list[str]:
         """Look once; return the missing keys in the order of the range."""
@@ -62,4 +66,8 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
                 self.uri, condition=condition, lance_conn_id=self.lance_conn_id, storage_options=self.storage_options
             )
         self.log.info("%s: %s", facts.uri, condition.explain(facts))
-        return condition.missing(facts)
+        missing = condition.missing(facts)
+        if len(missing) > self.max_keys:
+            more = len(missing) - self.max_keys
+            self.log.warning("The result has the first %d missing keys (max_keys); %d more are missing", self.max_keys, more)
+        return missing[: self.max_keys]

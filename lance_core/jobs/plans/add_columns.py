@@ -15,7 +15,7 @@ would remove by its name what the second has published.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -220,6 +220,7 @@ def _stage(
         finished = read_parts(store, attempt.attempt)
     _log_filled(spec, finished.values())
     files = {number: done.file for number, done in finished.items()}
+    require_all(manifest.fragments, files)
     if all(file is None for file in files.values()) and existing_names(snapshot, target.part):
         return None
     operation = merge_of(manifest.fragments, target, files)
@@ -287,11 +288,16 @@ def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: J
     return Spool(spec.uri, spec.resolved_options(), schema, version.text, fragments)
 
 
-def merge_of(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile | None]) -> Merge:
-    """The operation that adds each file to its fragment."""
-    missing = [fragment.id for fragment in fragments if fragment.id not in files]
+def require_all(fragments: Sequence[Fragment], done: Container[int]) -> None:
+    """LanceError when nothing is known of what became of a fragment."""
+    missing = [fragment.id for fragment in fragments if fragment.id not in done]
     if missing:
         raise LanceError(f"no file was written for fragment(s) {missing[:5]}, so nothing is staged")
+
+
+def merge_of(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile | None]) -> Merge:
+    """The operation that adds each file to its fragment."""
+    require_all(fragments, files)
     changed = tuple(item if (file := files[item.id]) is None else with_file(item, file) for item in fragments)
     nullable = all(item.nullable for item in target.part.top_level)
     return Merge(changed, target.schema, preserves_nullability=nullable)

@@ -167,15 +167,20 @@ def compute_part(
         assert new.compute is not None
         if existing_names(snapshot, part):
             filled = fill_fragment(snapshot, fragment, part, new, attempt=attempt, batch_size=batch_size)
-            if filled.file is not None and not filled.num_filled:
-                # No function answered: the new file says what the fragment says.
-                store.delete(data_path(filled.file.path))
-                filled = replace(filled, file=None)
-            return put_on_record(store, attempt, fragment, filled)
+            return put_filled(store, attempt, fragment, filled)
         reader = reader_of(snapshot, fragment)
         file = write_column_file(reader, part, reads=new.reads, compute=new.compute, batch_size=batch_size, attempt=attempt)
         return put_on_record(store, attempt, fragment, Filled(file, 0, 0))
     return _part_of(found)
+
+
+def put_filled(store: Store, attempt: str, fragment: Fragment, filled: Filled) -> Filled:
+    """The fragment's columns are filled; it stays as it is where no row has gained a value."""
+    if filled.file is not None and not filled.num_filled:
+        # The new file says what the fragment says.
+        store.delete(data_path(filled.file.path))
+        filled = replace(filled, file=None)
+    return put_on_record(store, attempt, fragment, filled)
 
 
 def put_on_record(store: Store, attempt: str, fragment: Fragment, part: Filled) -> Filled:

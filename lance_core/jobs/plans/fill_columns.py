@@ -111,6 +111,21 @@ def fill_fragment(
     return Filled(file, work.num_tried, work.num_filled)
 
 
+def rows_to_fill(snapshot: Snapshot, fragment: Fragment, part: Schema, batch_size: int) -> Mask:
+    """Which physical rows of a fragment lack a value of a column of `part` and are not deleted."""
+    return _Filling(reader_of(snapshot, fragment), part, NewColumns(schema_to_arrow(part), ()), batch_size).lacking()
+
+
+def fill_with(
+    snapshot: Snapshot, fragment: Fragment, part: Schema, values: Sequence[pa.RecordBatch], *, attempt: str
+) -> Filled:
+    """`fill_fragment` with values that are computed already: a row for each of `rows_to_fill`, in their order."""
+    new = NewColumns(schema_to_arrow(part), ())
+    work = _Given(reader_of(snapshot, fragment), part, new, DEFAULT_BATCH_ROWS, values)
+    file = write_batches(work.reader, part, work.batches(), attempt=attempt)
+    return Filled(file, work.num_tried, work.num_filled)
+
+
 class _Filling:
     """One pass over the physical rows of a fragment."""
 
@@ -131,6 +146,15 @@ class _Filling:
         if not has_all or len(self._held) < len(self._target.names):
             return bool(self._is_living.any())
         return any(mask.any() for _, mask in self._read(self._held))
+
+    def lacking(self) -> Mask:
+        """Which physical rows are to be computed."""
+        if not self._held:
+            return self._is_living
+        if self.is_needed():
+            masks = [mask for _, mask in self._read(self._held)]
+            return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
+        return np.zeros(len(self._is_living), np.bool_)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The columns of the part for every physical row."""
@@ -185,6 +209,25 @@ class _Filling:
         if computed.num_rows != num_rows:
             raise InputError(f"the function returned {computed.num_rows} rows, expected {num_rows}")
         return computed
+
+
+class _Given(_Filling):
+    """One pass with values that were computed elsewhere."""
+
+    def __init__(
+        self, reader: FragmentReader, part: Schema, new: NewColumns, batch_size: int, values: Sequence[pa.RecordBatch]
+    ) -> None:
+        super().__init__(reader, part, new, batch_size)
+        self._values = pa.Table.from_batches(values, schema=self._target).combine_chunks()
+
+    def _compute(self, batch: pa.RecordBatch, mask: Mask) -> pa.RecordBatch | None:
+        num_rows = int(mask.sum())
+        if not num_rows:
+            return None
+        part = self._values.slice(self.num_tried, num_rows)
+        self.num_tried += num_rows
+        arrays = [pa.concat_arrays(column.chunks) for column in part.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
 
 def with_file(fragment: Fragment, file: DataFile) -> Fragment:

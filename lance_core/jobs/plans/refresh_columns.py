@@ -30,6 +30,7 @@ from lance_core.jobs.plans.add_columns import (
     finish_columns,
     merge_of,
     nothing_to_do,
+    require_all,
     shape_of,
     target_on,
 )
@@ -124,6 +125,7 @@ def _fill_in(
             files[fragment.id] = compute_part(
                 snapshot, fragment, target.part, target.new, attempt=attempt.attempt, batch_size=spec.batch_size
             ).file
+    require_all(snapshot.manifest.fragments, files)
     if existing_names(snapshot, target.part) and all(file is None for file in files.values()):
         return nothing_to_do(store, spec, attempt.attempt)
     log.info("add_columns %s on version %d: %d fragments filled in", spec.uri, snapshot.version, len(computed))

@@ -114,11 +114,6 @@ class AddColumnsSpec(EditSpec):
                      "source": ("reads", "kwargs")}[given[0]]  # fmt: skip
         if self.engine == "spark" and not self.columns:
             raise InputError(f'add_columns: engine="spark" cannot be combined with {given[0]}')
-        if self.engine == "spark" and self.if_exists != "fail":
-            raise InputError(
-                f'add_columns: engine="spark" cannot be combined with if_exists={self.if_exists!r}',
-                cure='Use engine="lance" or a function.',
-            )
         for name in misplaced:
             if getattr(self, name) and not (name == "reads" and self.engine == "spark"):
                 raise InputError(f"add_columns: {name} cannot be combined with {given[0]}")

@@ -176,5 +176,3 @@ def test_the_default_names_the_three(uri: str) -> None:
         run_job(add(uri, "2", columns={"made": "0"}))
     for word in ("'made' already exists", 'if_exists="fill"', 'if_exists="skip"', 'if_exists="fail"'):
         assert word in str(caught.value)
-    with pytest.raises(InputError, match='engine="spark" cannot be combined with if_exists'):
-        add(uri, "3", columns={"made": "0"}, engine="spark", if_exists="fill")

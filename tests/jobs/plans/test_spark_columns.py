@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import lance
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lance_core.errors import InputError
+from lance_core.errors import InputError, LanceError
 from lance_core.jobs.plans.spark_columns import columns_named
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
@@ -73,6 +74,46 @@ def test_the_engine_evaluates_and_the_commit_fills_in(uri: str, batch_size: int 
     assert (engine.seen, result.re_executed) == ([*range(30, 40)], 1)
     assert _column(uri, "twice") == {number: 2 * number for number in [*LIVING, *range(30, 40)]}
     assert leftovers(uri) == set()
+
+
+@pytest.mark.parametrize("batch_size", [None, 3])
+def test_an_engine_fills_only_what_is_null(uri: str, batch_size: int | None) -> None:
+    commit(uri, run_job(_spec(uri), runner=Twice()))
+    lance.write_dataset(rows(30, 40), uri, mode="append")
+    lance.dataset(uri).update({"twice": "NULL"}, where="id IN (3, 12)")
+    lance.dataset(uri).delete("id = 31")
+    engine = Twice()
+    spec = replace(_spec(uri, if_exists="fill", batch_size=batch_size), identity=identity(uri, "2"))
+    staged = run_job(spec, runner=engine)
+    assert sorted(engine.seen) == [3, 12, 30, *range(32, 40)]
+    lance.write_dataset(rows(40, 45), uri, mode="append")
+    engine.seen.clear()
+    run_job(CommitSpec.of([staged], uri=uri), runner=engine)
+    assert engine.seen == [*range(40, 45)]
+    assert _column(uri, "twice") == {number: 2 * number for number in [*LIVING, *range(30, 45)] if number != 31}
+    lance.dataset(uri).validate()
+    assert leftovers(uri) == set()
+    version = lance.dataset(uri).version
+    commit(uri, run_job(replace(spec, identity=identity(uri, "3")), runner=engine))
+    assert (lance.dataset(uri).version, engine.seen) == (version, [*range(40, 45)]), "nothing is null"
+
+
+def test_an_engine_that_loses_rows_to_fill_is_noticed(uri: str) -> None:
+    commit(uri, run_job(_spec(uri), runner=Twice()))
+    lance.write_dataset(rows(30, 40), uri, mode="append")
+    spec = replace(_spec(uri, if_exists="fill"), identity=identity(uri, "2"))
+    for spoil in (lambda batch: batch.slice(1), lambda batch: batch.slice(0, 0), lambda batch: batch.slice(0, 4)):
+        with pytest.raises(LanceError):
+            run_job(spec, runner=Twice(spoil))
+    assert set(_column(uri, "twice").values()) == {None, *(2 * number for number in LIVING)}
+    assert leftovers(uri) == set()
+
+
+def test_an_engine_is_not_asked_for_what_is_skipped(uri: str) -> None:
+    commit(uri, run_job(_spec(uri), runner=Twice()))
+    version, engine = lance.dataset(uri).version, Twice()
+    commit(uri, run_job(replace(_spec(uri, if_exists="skip"), identity=identity(uri, "2")), runner=engine))
+    assert (engine.seen, lance.dataset(uri).version) == ([], version)
 
 
 def test_a_retry_asks_for_what_is_unfinished(uri: str) -> None:
