@@ -24,6 +24,10 @@ FILES = {
 }
 
 
+TEXTS = {
+    "texts-2013-01-02.csv": "id,text\n1,the sort method of a list\n2,a class may have bases\n",
+    "texts-2013-01-03.csv": "id,text\n3,a set has no order\n",
+}
 SECOND_DAY = datetime(2013, 1, 3, tzinfo=timezone.utc)
 NEW_FILES = {
     "orders-2013-01-03.csv": "11,Berlin,4.0,2013-01-03\n12,Lagos,5.0,2013-01-03\n",
@@ -43,11 +47,13 @@ def test_every_recipe_runs_on_two_days(
         (data / folder).mkdir(parents=True)
     for name, rows in FILES.items():
         (data / "raw" / name).write_text(f"id,city,amount,day\n{rows}")
-    (data / "raw" / "with-currency.csv").write_text(WIDER)
+    for name, rows in {"with-currency.csv": WIDER, **TEXTS}.items():
+        (data / "raw" / name).write_text(rows)
     connection("lance_default", json.dumps({"conn_type": "lance", "extra": {"base_uri": str(data / "lake")}}))
     names: dict[str, Any] = {"__name__": "how_to"}
     ended, dags = [], []
-    for number, text in enumerate(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)):
+    texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    for number, text in enumerate(texts):
         names.pop("dag", None)
         file = tmp_path / f"recipe_{number}.py"  # Airflow looks for the file of a DAG
         file.write_text(text.replace("/data/", f"{data}/"))
@@ -57,7 +63,7 @@ def test_every_recipe_runs_on_two_days(
             dags.append(dag)
             ended.append((dag.dag_id, str(run_dag(dag, logical_date=DAY).state)))
     assert ended == [(name, "success") for name, _ in ended]
-    assert len(ended) == PAGE.read_text(encoding="utf-8").count("with DAG(")
+    assert len(ended) == "".join(texts).count("with DAG(")
     assert (data / "export" / "large.csv").read_text(encoding="utf-8").count("\n") >= 4
     for name, rows in NEW_FILES.items():
         (data / "raw" / name).write_text(f"id,city,amount,day\n{rows}")
@@ -70,4 +76,10 @@ def test_every_recipe_runs_on_two_days(
     # The replacement of the second day leaves what the file of that day says, of the shops' rows only those of other days.
     assert sorted(found) == [1, 2, 5, 6, 11, 13, 14, 15, 16, *days]
     assert found[2]["city"] == "Dakar"
+    assert orders.metadata == {"comment": "one row an order", "owner": "shop@example.com", "fresh_within": "26h"}
+    embedded = lance.dataset(data / "lake" / "texts.lance")
+    assert (embedded.count_rows(), embedded.count_rows("embedding IS NULL")) == (3, 0)
+    (index,) = embedded.describe_indices()
+    assert index.num_rows_indexed == 3, "what came on the second day is in the index, too"
+    assert sorted(lance.dataset(data / "lake" / "prices.lance").to_table()["id"].to_pylist()) == days
     assert orders.count_rows("gross IS NULL") == 0, "what came on the second day was computed, too"
