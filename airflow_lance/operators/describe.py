@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.verb import LanceVerbOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator, given
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-class LanceDescribeOperator(LanceVerbOperator):
+class LanceDescribeOperator(LanceImmediateOperator):
     """Describe a table and its columns, in one version; none where all is said already. The words are kept in the table's
-    own metadata and shown on its page. Arguments of `LanceVerbOperator`, and
+    own metadata and shown on its page. Arguments of `LanceImmediateOperator`, and
 
     :param description: what a row of the table is; "" takes it away, None leaves what is said. (templated)
     :param table_owner: who answers questions about the table. (templated)
@@ -23,10 +23,10 @@ class LanceDescribeOperator(LanceVerbOperator):
     """
 
     template_fields: Sequence[str] = (
-        *LanceVerbOperator.template_fields, "description", "table_owner", "fresh_within", "columns",
+        *LanceImmediateOperator.template_fields, "description", "table_owner", "fresh_within", "columns",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceVerbOperator.template_fields_renderers, "columns": "json",
+        **LanceImmediateOperator.template_fields_renderers, "columns": "json",
     }  # fmt: skip
 
     def __init__(

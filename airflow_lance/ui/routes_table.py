@@ -22,7 +22,7 @@ router = APIRouter(route_class=PageRoute, prefix="/tables/{number}")
 
 Json = dict[str, object]
 Version = Annotated[int | None, Query(ge=1)]
-ACTIONS = ("compact", "merge_columns", "optimize_indices", "cleanup", "gc", "tag", "restore", "abort", "settle")
+ACTIONS = ("compact", "merge_columns", "optimize_indices", "cleanup", "gc", "tag", "restore", "abort", "settle", "describe")
 _MENDS = {
     "small-fragments": "compact",
     "deleted-rows": "compact",
@@ -209,13 +209,57 @@ async def search(number: str, body: Search, pages: PagesDep, user: UserDep) -> R
     return await _rows(pages, user, number, wanted)
 
 
-async def _rows(pages: Pages, user: Any, number: str, wanted: dict[str, Any]) -> Response:
+@router.get("/column")
+async def column(
+    number: str,
+    pages: PagesDep,
+    user: UserDep,
+    path: Annotated[str, Query(max_length=10_000)],
+    version: Version = None,
+) -> Response:
+    """Statistics of a column. Its extremes and frequent values are rows' values, and need the right to see rows."""
+    ref, source = await _with_rows(pages, user, number)
+    seconds = pages.settings.timeout_seconds
+
+    def load() -> Json:
+        from lance_core.maintenance.isolated import shared_checks
+
+        asked = {"uri": ref.uri, "path": path, "version": version, "options": dict(source.options), "seconds": seconds}
+        found: Json = shared_checks().run(ref.id, "column", asked, seconds=seconds)
+        return found
+
+    found: Json = await pages.run(f"rows of {ref.conn_id}", load)
+    return await respond(pages, user, {**found, "made_at": time.time()})
+
+
+@router.get("/dags")
+async def dags(number: str, pages: PagesDep, user: UserDep, refresh: bool = False) -> Response:
+    """Which DAGs write the table, read it, wait for it."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from airflow_lance.ui.table_dags import table_dags
+        from lance_core.maintenance.facts.history import versions_page
+
+        versions: Any = versions_page(_store(ref, source))["versions"]
+        writers = [{**writer, "timestamp": item["timestamp"]} for item in versions for writer in item["writers"]]
+        return table_dags(ref, writers)
+
+    return await _fact(pages, user, number, "dags", load, refresh)
+
+
+async def _with_rows(pages: Pages, user: Any, number: str) -> tuple[TableRef, Source]:
+    """The table, for a user who may see its rows."""
     ref, source = await pages.table(number)
     may = await pages.run("airflow", lambda: may_see_rows(user, pages.settings.rows, ref.conn_id))
     if not may:
         raise PageError(
             "rows_forbidden", "You may not see rows of this table.", cure="[lance] pages_rows configures who may."
         )
+    return ref, source
+
+
+async def _rows(pages: Pages, user: Any, number: str, wanted: dict[str, Any]) -> Response:
+    ref, source = await _with_rows(pages, user, number)
 
     def load() -> Json:
         from lance_core.maintenance.isolated import shared_checks

@@ -60,6 +60,8 @@ def tables_answer(
 
 def table_row(item: Looked, policy: Policy | None) -> Json:
     """Return one table's row; numbers are null where nothing is known."""
+    from lance_core.maintenance.facts.writers import shown
+    from lance_core.maintenance.freshness import lateness
     from lance_core.maintenance.health import health_of
     from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 
@@ -72,6 +74,12 @@ def table_row(item: Looked, policy: Policy | None) -> Json:
         "state": "error" if item.error is not None else "pending" if item.seen is None else "ok",
         "error": item.error,
         "health": None,
+        "description": None,
+        "owner": None,
+        "fresh_within": None,
+        "freshness": None,
+        "late": None,
+        "columns": None,
         **dict.fromkeys(_NUMBERS),
         "upkeep_at": None,
         "next": None,
@@ -81,6 +89,7 @@ def table_row(item: Looked, policy: Policy | None) -> Json:
     seen = item.seen
     if seen is None:
         return row
+    said, fresh = seen.description, seen.freshness
     health = health_of(seen, ServiceLevels() if rule is None else rule.levels)
     return {
         **row,
@@ -92,6 +101,12 @@ def table_row(item: Looked, policy: Policy | None) -> Json:
                 for part in health.parts
             ],
         },
+        "description": None if said.text is None else shown(said.text),
+        "owner": None if said.owner is None else shown(said.owner),
+        "fresh_within": None if said.fresh_within is None else shown(said.fresh_within),
+        "freshness": None if fresh is None else fresh.state,
+        "late": lateness(fresh, seen.observed_at) or None,
+        "columns": list(seen.columns),
         "version": seen.version,
         "num_versions": seen.num_versions,
         "num_rows": seen.num_rows,
@@ -122,12 +137,12 @@ def _summary(rows: Sequence[Mapping[str, object]]) -> Json:
     def total(name: str) -> int:
         return sum(value for row in rows if isinstance(value := row[name], int))
 
-    scores = [health["score"] for row in rows if isinstance(health := row["health"], Mapping)]
     errors = sum(row["state"] == "error" for row in rows)
     unchecked = sum(isinstance(health := row["health"], Mapping) and bool(health["unchecked"]) for row in rows)
     return {
         "tables": len(rows),
-        "attention": sum(score < _ATTENTION_BELOW for score in scores) + errors,
+        "attention": sum(_needs_attention(row) for row in rows),
+        "late": sum(row["freshness"] == "late" for row in rows),
         "errors": errors,
         "unchecked": unchecked,
         "num_bytes": total("num_bytes"),
@@ -135,6 +150,12 @@ def _summary(rows: Sequence[Mapping[str, object]]) -> Json:
         "num_rows": total("num_rows"),
         "dead_bytes": total("dead_bytes") if any(row["dead_bytes"] is not None for row in rows) else None,
     }
+
+
+def _needs_attention(row: Mapping[str, object]) -> bool:
+    health = row["health"]
+    is_low = isinstance(health, Mapping) and health["score"] < _ATTENTION_BELOW
+    return is_low or row["state"] == "error" or row["freshness"] == "late"
 
 
 _NO_BUDGET: Json = {"service_levels": None, "rewrite_factor": None, "budget": None}

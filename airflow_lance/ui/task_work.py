@@ -5,13 +5,16 @@ records say what became of them.
 
     {"uri": "/lake/orders.lance", "identity": "5d2c…", "attempt": "00ff…"}      XCom of a staging task
     {"uri": "...", "version": 7, "identities": {"5d2c…": "landed"}}          XCom of a task that published
+    {"uri": "...", "operation": "tag", "name": "prod", "version": 7}        XCom of a task that took effect at once
+
+A branch has a uri below its table's. A table that is below a known base uri and is not found there any more was dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_lance.ui.catalog import Source, TableRef
@@ -21,6 +24,8 @@ from airflow_lance.ui.service import Pages
 Json = dict[str, object]
 MAX_XCOMS = 500
 MAX_IDENTITIES = 500
+_BRANCHES = "/tree/"
+_READS = frozenset({"query", "sql", "check", "validate"})
 MAX_DEPTH = 8
 """A list of references, in a tuple, of mappings; deeper values are none of ours."""
 
@@ -35,6 +40,7 @@ class _Mention:
     task: Json
     told: Json
     gates: tuple[Json, ...] | None = None
+    is_immediate: bool = False
 
 
 async def find_work(
@@ -45,43 +51,71 @@ async def find_work(
     by_uri: dict[str, list[_Mention]] = {}
     for item in mentions[:MAX_IDENTITIES]:
         by_uri.setdefault(item.uri, []).append(item)
+    sources = await pages.sources()
     known = {
-        ref.uri.rstrip("/"): (ref, found.source)
-        for found in await pages.sources()
-        for ref in found.tables
-        if found.source is not None
+        ref.uri.rstrip("/"): (ref, found.source) for found in sources for ref in found.tables if found.source is not None
     }
+    bases = [found.source.base_uri for found in sources if found.source is not None and found.error is None]
+    places = await pages.run("airflow", lambda: {uri: _place(uri, bases) for uri in by_uri})
     parts = await asyncio.gather(
-        *(_of_table(pages, uri, items, known.get(uri.rstrip("/"))) for uri, items in by_uri.items())
+        *(_of_table(pages, places[uri], items, known.get(_table_of(uri))) for uri, items in by_uri.items())
     )
-    return {"work": [entry for part in parts for entry in part], "reads": []}
+    order = {(item.uri, item.identity): number for number, item in reversed([*enumerate(mentions)])}
+    entries = [entry for part in parts for entry in part]
+    return {"work": sorted(entries, key=lambda entry: order[str(entry["uri"]), str(entry["identity"])])}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The uri of a table or of one of its branches ("" for the main line); `is_looked_at`: a table there would be known."""
+
+    uri: str
+    branch: str
+    is_looked_at: bool
+
+
+def _table_of(uri: str) -> str:
+    return uri.partition(_BRANCHES)[0].rstrip("/")
+
+
+def _place(uri: str, bases: Iterable[str]) -> _Place:
+    from lance_core.jobs.api import is_below
+
+    branch = uri.partition(_BRANCHES)[2].strip("/")
+    return _Place(uri, branch, any(base and is_below(uri, base) for base in bases))
 
 
 async def _of_table(
-    pages: Pages, uri: str, mentions: list[_Mention], known: tuple[TableRef, Source] | None
+    pages: Pages, place: _Place, mentions: list[_Mention], known: tuple[TableRef, Source] | None
 ) -> list[dict[str, object]]:
     """Entries of one table. What the XComs say stands where the table is none that the pages may open."""
     commits = {item.identity: item.task for item in mentions if item.publishes}
     gates = {item.identity: item.gates for item in mentions if item.gates is not None}
     wanted = list(dict.fromkeys(item.identity for item in mentions))
+    recorded = list(dict.fromkeys(item.identity for item in mentions if not item.is_immediate))
+    uri, is_gone = place.uri, known is None and place.is_looked_at
     found: dict[str, Json] = {}
     error: object = None
-    if known is not None:
+    if known is not None and place.is_looked_at:
         ref, source = known
 
-        def load() -> list[dict[str, object]]:
+        def load() -> tuple[bool, list[dict[str, object]]]:
             from lance_core.jobs.api import open_store
-            from lance_core.maintenance.facts.work import work_page
+            from lance_core.maintenance.facts.work import is_there, work_page
 
-            return work_page(open_store(ref.uri, source.options), wanted)
+            store = open_store(uri, source.options)
+            return is_there(store), work_page(store, recorded)
 
         try:
-            found = {str(entry["identity"]): entry for entry in await pages.run(ref.conn_id, load)}
+            exists, entries = await pages.run(ref.conn_id, load)
+            found, is_gone = {str(entry["identity"]): entry for entry in entries}, not exists
         except Exception as failed:
             error = page_error(failed).to_dict()
     told = {item.identity: item for item in reversed(mentions)}
     name = (
-        {"table": None, "name": uri.rpartition("/")[2]} if known is None else {"table": known[0].id, "name": known[0].name}
+        {"table": None, "name": _table_of(uri).rpartition("/")[2]}
+        if known is None
+        else {"table": known[0].id, "name": known[0].name}
     )
     return [
         {
@@ -93,10 +127,13 @@ async def _of_table(
             },
             **name,
             "uri": uri,
+            "branch": place.branch or None,
+            "gone": is_gone,
             "error": error,
             "commit": commits.get(identity),
             "gates": gates.get(identity),
             "writer": _writer(found.get(identity), told[identity]),
+            "run": {**told[identity].task, "task_id": None, "map_index": -1},
         }
         for identity in wanted
     ]
@@ -170,6 +207,16 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
         kind = value.get("operation")
         told |= {"identity": str(value["identity"]), "kind": kind if isinstance(kind, str) else None}
         yield _Mention(uri, str(value["identity"]), False, task, {**_BLANK, **told})
+    elif isinstance(value.get("operation"), str):
+        # It is in no record of the table; the task instance is its identity.
+        identity = "/".join(str(task[name]) for name in ("dag_id", "run_id", "task_id", "map_index"))
+        told = {
+            "identity": identity,
+            "state": "read" if value["operation"] in _READS else "done",
+            "kind": str(value["operation"]),
+            **_version(value),
+        }
+        yield _Mention(uri, identity, False, task, {**_BLANK, **told}, is_immediate=True)
 
 
 _BLANK: Json = {

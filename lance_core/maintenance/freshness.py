@@ -21,7 +21,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import parse_duration
 from lance_core.errors import FormatError, InputError
 from lance_core.io.store import Store
-from lance_core.maintenance.facts.history import merges_column_files
+from lance_core.table.carried import merges_column_files
 
 MOST_VERSIONS = 32
 _SAME_ROWS = frozenset({"Rewrite", "CreateIndex", "Project", "UpdateConfig", "UpdateBases", "ReserveFragments"})

@@ -23,7 +23,8 @@ from lance_core.table.operations.merge import Merge
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.operations.project import Project
 from lance_core.table.operations.rewrite import Rewrite
-from lance_core.table.operations.update import Update
+from lance_core.table.operations.update import Update, UpdateMode
+from lance_core.table.transaction import Transaction
 
 Fragments = Sequence[Fragment]
 
@@ -65,3 +66,14 @@ def new_indices(operation: Operation) -> tuple[IndexMetadata, ...]:
 def new_schema(operation: Operation) -> Schema | None:
     """The schema that the operation brings; None where the table's own stays."""
     return operation.schema if isinstance(operation, (Merge, Overwrite, Project)) else None
+
+
+def merges_column_files(transaction: Transaction | None) -> bool:
+    """Whether it changes no field and brings no row: with the same number of rows it only wrote files of fragments again."""
+    operation = None if transaction is None else transaction.operation
+    return (
+        isinstance(operation, Update)
+        and bool(operation.updated_fragments)
+        and operation.update_mode is UpdateMode.REWRITE_ROWS
+        and not (operation.new_fragments or operation.removed_fragment_ids or operation.fields_modified)
+    )

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
 STRANGER = "stranger"
-HIDDEN_DAGS = frozenset({"shop", "lance_actions", "lance_maintenance"})
+HIDDEN_DAGS = frozenset({"shop", "desk", "lance_actions", "lance_maintenance"})
 """What the user `stranger`, who has the role of a user otherwise, may neither read nor trigger."""
 
 

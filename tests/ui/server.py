@@ -33,14 +33,31 @@ START_SECONDS = 180.0
 DAGS = """
 from datetime import datetime, timezone
 from airflow.sdk import DAG
-from airflow_lance import LanceDeleteOperator
+from airflow_lance import LanceAppendOperator, LanceBranchOperator, LanceCreateTableOperator, LanceDeleteOperator
+from airflow_lance import LanceDescribeOperator, LanceDropTableOperator, LanceQueryOperator, LanceTagOperator
 from airflow_lance.maintenance import lance_actions_dags, maintenance_dags
 
 globals().update(lance_actions_dags(lance_conn_ids=["lake"]))
 globals().update(maintenance_dags({policy!r}, schedule=None, lance_conn_id="lake"))
 with DAG("shop", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=timezone.utc), catchup=False) as dag:
     shared = {{"uri": "shop/orders.lance", "lance_conn_id": "lake", "execution": "local"}}
-    LanceDeleteOperator(task_id="forget", predicate="id < 5", gates=[{{"name": "few", "max_deleted_rows": 100}}], **shared)
+    forget = LanceDeleteOperator(
+        task_id="forget", predicate="id < 5", gates=[{{"name": "few", "max_deleted_rows": 100}}], **shared
+    )
+with DAG("desk", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=timezone.utc), catchup=False) as desk:
+    orders = {{"uri": "shop/products.lance", "lance_conn_id": "lake"}}
+    trial = {{"uri": "shop/trial.lance", "lance_conn_id": "lake"}}
+    words = {{"description": "what is sold", "table_owner": "shop@example.com", "fresh_within": "2days"}}
+    rows = {{"source": {{"format": "csv", "paths": [{raw!r}], "options": {{"header": True}}}}, "execution": "local"}}
+    of_id = {{"description": "which", "owner": "post"}}
+    describe = LanceDescribeOperator(task_id="describe", columns={{"id": of_id}}, **words, **orders)
+    tag = LanceTagOperator(task_id="tag", tag="shown", **orders)
+    look = LanceQueryOperator(task_id="look", columns=["id"], limit=1, **orders)
+    branch = LanceBranchOperator(task_id="branch", branch="trial", **orders)
+    create = LanceCreateTableOperator(task_id="create", schema="id BIGINT", **trial)
+    fill = LanceAppendOperator(task_id="fill", **rows, **trial)
+    drop = LanceDropTableOperator(task_id="drop", **trial)
+    describe >> tag >> look >> branch >> create >> fill >> drop
 """
 POLICY = """
 base_uri: {base}
@@ -133,8 +150,9 @@ def prepare(folder: Path) -> Server:
         bag = BundleDagBag(dag_folder=folder, bundle_path=folder, bundle_name="dags-folder")
         assert not bag.import_errors, bag.import_errors
         sync_bag_to_db(bag, "dags-folder", None)
-        run = bag.dags["shop"].test()
-        assert run.state == "success", run.state
+        for name in ("shop", "desk"):
+            run = bag.dags[name].test()
+            assert run.state == "success", (name, run.state)
     """
     _run([sys.executable, "-c", textwrap.dedent(code)], server.environment)
     return server
@@ -157,8 +175,9 @@ def _write(folder: Path, make: Callable[[Path], None], *, prefix: str = "", inte
         place.mkdir(parents=True)
     make(lake)
     policy = home / "lance_policy.yaml"
+    (home / "trial.csv").write_text("id\n1\n2\n")
     policy.write_text(POLICY.format(base=lake))
-    (home / "dags" / "lance_dags.py").write_text(DAGS.format(policy=str(policy)))
+    (home / "dags" / "lance_dags.py").write_text(DAGS.format(policy=str(policy), raw=str(home / "trial.csv")))
     (home / "passwords.json").write_text(json.dumps({name: name for name in USERS}))
     url = f"http://127.0.0.1:{_free_port()}{prefix}"
     environment = {**_environment(home, lake, policy), "AIRFLOW__API__BASE_URL": url}

@@ -31,7 +31,11 @@ def routes() -> list[tuple[str, str]]:
     return [
         ("GET", "api/me"),
         ("GET", "api/tables"),
-        *(("GET", f"api/tables/{{id}}{part}") for part in ("", "/versions", "/schema", "/storage", "/doctor", "/rows")),
+        *(
+            ("GET", f"api/tables/{{id}}{part}")
+            for part in ("", "/versions", "/schema", "/storage", "/doctor", "/rows", "/dags")
+        ),
+        ("GET", "api/tables/{id}/column?path=id"),
         ("GET", "api/tables/{id}/diff?from=1&to=2"),
         ("POST", "api/tables/{id}/search"),
         ("GET", "api/plan"),
@@ -179,8 +183,8 @@ def test_tags_and_branches(server: Server) -> None:
     assert server.get(f"api/tables/{server.tables[ORDERS]}").json()["tags"] == [
         {"name": "prod", "version": 1, "branch": None}
     ]
-    (branch,) = server.get(f"api/tables/{server.tables[PRODUCTS]}").json()["branches"]
-    assert (branch["name"], branch["parent_version"]) == ("feat/prices", 3)
+    branches = server.get(f"api/tables/{server.tables[PRODUCTS]}").json()["branches"]
+    assert {item["name"]: item["parent_version"] for item in branches} == {"feat/prices": 3, "trial": 4}
 
 
 def test_a_version_links_to_the_task_that_wrote_it_and_the_task_to_the_version(server: Server) -> None:
@@ -194,6 +198,54 @@ def test_a_version_links_to_the_task_that_wrote_it_and_the_task_to_the_version(s
     assert (work["state"], work["version"], work["table"], work["identity"]) == (
         "landed", newest["version"], number, writer["identity"],
     )  # fmt: skip
+
+
+def test_work_that_takes_effect_at_once_is_shown_with_its_run(server: Server) -> None:
+    work = server.get("api/work?dag_id=desk", "viewer").json()["work"]
+    shown = {item["writer"]["task_id"]: item for item in work}
+    assert {name: (item["kind"], item["state"]) for name, item in shown.items()} == {
+        "describe": ("describe", "done"),
+        "tag": ("tag", "done"),
+        "look": ("query", "read"),
+        "branch": ("branch", "done"),
+        "create": ("create_table", "done"),
+        "fill": (None, "landed"),
+        "drop": ("drop_table", "done"),
+    }
+    assert len({item["run"]["run_id"] for item in work}) == 1
+    assert {name for name, item in shown.items() if item["gone"]} == {"create", "fill", "drop"}, "the table was dropped"
+    assert all(item["table"] is None for item in work if item["gone"])
+    assert (shown["branch"]["branch"], shown["branch"]["table"]) == ("trial", server.tables[PRODUCTS])
+    newest = server.get(f"api/tables/{server.tables[PRODUCTS]}/versions", "viewer").json()["versions"][0]
+    assert [(item["dag_id"], item["task_id"], item["operation"]) for item in newest["writers"]] == [
+        ("desk", "describe", "describe")
+    ]
+
+
+def test_a_table_says_what_it_is_and_which_dags_use_it(server: Server) -> None:
+    number = server.tables[PRODUCTS]
+    row = server.get(f"api/tables/{number}", "viewer").json()["table"]
+    assert (row["description"], row["owner"], row["fresh_within"]) == ("what is sold", "shop@example.com", "2days")
+    assert (row["freshness"], row["late"]) == ("fresh", None)
+    listed = {item["name"]: item for item in server.get("api/tables", "viewer").json()["tables"]}
+    assert listed[PRODUCTS]["description"] == "what is sold"
+    answer = server.get(f"api/tables/{number}/dags", "viewer").json()
+    found = {(item["dag_id"], item["task_id"]): item["does"] for item in answer["dags"]}
+    assert found == {
+        ("desk", "describe"): "writes", ("desk", "tag"): "writes", ("desk", "branch"): "writes", ("desk", "look"): "reads",
+    }  # fmt: skip
+    assert answer["complete"]
+    hidden = server.get(f"api/tables/{number}/dags", "stranger").json()["dags"]
+    assert names_in(hidden) == set()
+
+
+def test_statistics_of_a_column_need_the_right_to_see_rows(server: Server) -> None:
+    path = f"api/tables/{server.tables[PRODUCTS]}/column?path=note.seen"
+    assert server.get(path, "viewer").json()["error"]["code"] == "rows_forbidden"
+    found = server.get(path, "admin").json()
+    assert (found["min"], found["max"], found["distinct"], found["nulls"], found["complete"]) == (0, 299, 300, 0, True)
+    unknown = server.get(path.replace("seen", "sehen"), "admin").json()
+    assert unknown["error"]["code"] == "invalid" and "note.sehen" in unknown["error"]["message"]
 
 
 def names_in(value: Any) -> set[str]:

@@ -25,8 +25,8 @@ from lance_core.format.schema import Schema
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.writers import Json, name_of, other_properties, shown, writers_in
-from lance_core.table.carried import added_fragments, rewritten_fragments
-from lance_core.table.operations import Append, DataReplacement, Merge, Overwrite, Rewrite, Update, UpdateMode
+from lance_core.table.carried import added_fragments, merges_column_files, rewritten_fragments
+from lance_core.table.operations import Append, DataReplacement, Merge, Overwrite, Rewrite, Update
 from lance_core.table.transaction import Transaction
 
 MAX_VERSIONS = 200
@@ -130,17 +130,6 @@ def _kind(operation: str | None, writers: Sequence[Json]) -> str:
     if operation == "Update" and "merge" in noted:
         return "merge"
     return _KINDS.get(operation or "", "other")
-
-
-def merges_column_files(transaction: Transaction | None) -> bool:
-    """Whether it changes no field and brings no row: with the same number of rows it only wrote files of fragments again."""
-    operation = None if transaction is None else transaction.operation
-    return (
-        isinstance(operation, Update)
-        and bool(operation.updated_fragments)
-        and operation.update_mode is UpdateMode.REWRITE_ROWS
-        and not (operation.new_fragments or operation.removed_fragment_ids or operation.fields_modified)
-    )
 
 
 def _summary(operation: str | None, changed: int | None) -> str:

@@ -300,7 +300,7 @@ def test_a_task_shows_what_it_landed(visit: Visit, server: Server) -> None:
     run = runs[0]["dag_run_id"]
     page = visit(f"dags/shop/runs/{run}/tasks/forget/plugin/lance-ti", inside="")
     page.read("shop/orders.lance", ".lance-ui .piece")
-    page.read("landed", ".lance-ui .piece")
+    page.read("committed", ".lance-ui .piece")
     page.read("few", ".lance-ui .piece")
     page.click(".lance-ui .piece header a")
     page.read("shop/orders.lance", ".lance-ui h1")
@@ -312,4 +312,4 @@ def test_dags_runs_and_tasks_show_what_landed(visit: Visit, server: Server, plac
     run = server.call("GET", "/api/v2/dags/shop/dagRuns", user="admin").json()["dag_runs"][0]["dag_run_id"]
     page = visit(f"dags/shop/{place.format(run=run)}", inside="")
     page.read("shop/orders.lance", ".lance-ui .piece")
-    page.read("landed", ".lance-ui .piece")
+    page.read("committed", ".lance-ui .piece")

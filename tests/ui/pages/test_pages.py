@@ -162,3 +162,60 @@ def test_ten_thousand_fragments(visit: Visit, server: Server) -> None:
     page = visit(f"#/table/{server.tables['big.lance']}")
     page.read(f"{MANY_FRAGMENTS:,}", ".strip")
     page.see("#sizes .bar-row")
+
+
+def test_a_table_says_what_it_is_whose_and_who_uses_it(visit: Visit, server: Server) -> None:
+    page = visit()
+    page.type("input[type=search]", "owner:shop@example")
+    page.wait(lambda: len(page.all(ROWS)) == 1, "the table of that owner")
+    page.read("what is sold", ROWS)
+    page.type("input[type=search]", "column:embedding")
+    page.wait(lambda: len(page.all(ROWS)) == 1, "the table with that column")
+    page.open(f"lance/#/table/{server.tables['shop/products.lance']}")
+    page.read("what is sold", ".head")
+    page.read("shop@example.com", ".head")
+    page.read("fresh", ".head .badge.good")
+    page.read("describe", "#used-by")
+    page.read("reads", "#used-by")
+    for width in (1280, 400):
+        page.size(width, 900)
+        assert page.overflow() <= 0
+    assert page.complaints() == []
+
+
+def test_statistics_and_words_of_columns(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/products.lance']}/schema")
+    row = "table[aria-label=Columns] tbody tr"
+    page.read("which", row)
+    page.read("owner post", row)
+    page.click(f"{row}:first-child [data-action=statistics]")
+    page.read("299", ".statistics")
+    page.read("distinct values", ".statistics")
+    page.click(f"{row}:first-child [data-action=statistics]")
+    page.gone(".statistics")
+    assert page.complaints() == []
+
+
+def test_a_column_is_described_by_a_run(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/products.lance']}/schema", "op")
+    page.click("table[aria-label=Columns] tbody tr:first-child [data-action=describe-column]")
+    page.read("Column id", "dialog")
+    page.type("dialog textarea", "the number of the product")
+    page.click("dialog [data-action=confirm]")
+    run = page.see("[data-run]").get_attribute("data-run")
+    sent = server.call("GET", f"/api/v2/dags/lance_actions/dagRuns/{run}", user="admin").json()["conf"]
+    assert (sent["action"], sent["arguments"]["column"]) == ("describe", "id")
+    assert sent["arguments"]["description"] == "the number of the product"
+    assert sent["arguments"]["owner"] is None, "what nobody changed stays"
+
+
+def test_work_of_a_dag_stands_with_its_run_and_says_what_is_gone(visit: Visit) -> None:
+    page = visit("dags/desk/plugin/lance-dag", inside="")
+    page.read("manual__", ".lance-ui .run summary")
+    page.read("7 pieces of work", ".lance-ui .run summary")
+    page.read("the table was dropped", ".lance-ui .piece")
+    page.read("branch trial", ".lance-ui .piece")
+    page.read("desk · tag", ".lance-ui .piece")
+    assert len(page.all(".lance-ui .piece")) == 7
+    page.click(".lance-ui .run summary")
+    page.wait(lambda: not any(item.is_displayed() for item in page.all(".lance-ui .piece")), "the run closed")

@@ -20,6 +20,7 @@ PICTURES = {
     "pages-table": ("#/table/{clicks}", "light", (1360, 900)),
     "pages-table-dark": ("#/table/{clicks}", "dark", (1360, 900)),
     "pages-fragments": ("#/table/{clicks}/fragments", "light", (1360, 700)),
+    "pages-schema": ("#/table/{products}/schema", "light", (1360, 700)),
     "pages-doctor": ("#/table/{clicks}/doctor", "light", (1360, 700)),
     "pages-rows": ("#/table/{products}/rows", "light", (1360, 700)),
     "pages-plan": ("#/plan", "light", (1360, 700)),
@@ -74,9 +75,16 @@ def test_a_picture_of_a_button(visit: Visit, server: Server, tmp_path: Path) -> 
     page.picture(folder(tmp_path) / "pages-button.png", full=False)
 
 
+def test_a_picture_of_a_dag(visit: Visit, tmp_path: Path) -> None:
+    page = visit("dags/desk/plugin/lance-dag", inside="")
+    page.size(1360, 900)
+    page.read("the table was dropped", ".lance-ui .piece")
+    page.picture(folder(tmp_path) / "pages-dag.png", full=False)
+
+
 def test_a_picture_of_a_task(visit: Visit, server: Server, tmp_path: Path) -> None:
     run = server.call("GET", "/api/v2/dags/shop/dagRuns", user="admin").json()["dag_runs"][0]["dag_run_id"]
     page = visit(f"dags/shop/runs/{run}/tasks/forget/plugin/lance-ti", inside="")
     page.size(1360, 760)
-    page.read("landed", ".lance-ui .piece")
+    page.read("committed", ".lance-ui .piece")
     page.picture(folder(tmp_path) / "pages-task.png", full=False)

@@ -128,7 +128,7 @@ def test_the_four_tabs_show_what_landed(release: Release, tmp_path: Path, place:
     page = release.open(path.partition("/plugin/")[0])
     page.click(f"a[href$='/plugin/{path.rpartition('/')[2]}']")
     page.read("shop/orders.lance", ".lance-ui .piece")
-    page.read("landed", ".lance-ui .piece")
+    page.read("committed", ".lance-ui .piece")
     release.picture(page, tmp_path, path.rpartition("/")[2])
     page.open(path)
     page.read("shop/orders.lance", ".lance-ui .piece")

@@ -18,3 +18,10 @@ export function useRefusal(): string | null {
   const { rights } = useMe();
   return rights.actions ? null : (rights.actions_reason ?? "You may not trigger the DAG that does this.");
 }
+
+/** Why this user may not see rows of tables of a connection; null when they may. */
+export function useRows(connection: string | null): string | null {
+  const { rights } = useMe();
+  const open = rights.rows && (rights.rows_connections === undefined || rights.rows_connections.includes(connection));
+  return open ? null : (rights.rows_reason ?? "Values of rows need a right of their own.");
+}

@@ -21,10 +21,12 @@ export interface Request {
 export interface FieldSpec {
   readonly name: string;
   readonly label: string;
-  readonly kind: "text" | "number";
+  readonly kind: "text" | "number" | "area";
   readonly value?: string;
   readonly hint?: string;
   readonly required?: boolean;
+  /** An empty field takes away what was there: it is sent when it changed, and else left out. */
+  readonly clears?: boolean;
 }
 
 /** Ask, then trigger a DAG run, then say where it runs. Nothing works in the API server itself. */
@@ -57,15 +59,7 @@ function ActionDialog({ request, onClose }: { request: Request; onClose: () => v
       {fields.map((field) => (
         <label key={field.name} className="field">
           <span>{field.label}</span>
-          <input
-            name={field.name}
-            type={field.kind}
-            min={field.kind === "number" ? 0 : undefined}
-            required={field.required}
-            value={values[field.name] ?? ""}
-            placeholder={field.hint}
-            onChange={(event) => setValues((old) => ({ ...old, [field.name]: event.target.value }))}
-          />
+          <Input field={field} value={values[field.name] ?? ""} set={(value) => setValues((old) => ({ ...old, [field.name]: value }))} />
         </label>
       ))}
       <p className="small faint">This triggers a DAG run under your name. The dialog sends nothing before you confirm.</p>
@@ -73,10 +67,17 @@ function ActionDialog({ request, onClose }: { request: Request; onClose: () => v
   );
 }
 
-/** Empty fields are left out; numbers are sent as numbers. */
+function Input({ field, value, set }: { field: FieldSpec; value: string; set: (value: string) => void }) {
+  const shared = { name: field.name, required: field.required, value, placeholder: field.hint };
+  if (field.kind === "area") return <textarea {...shared} rows={3} maxLength={1024} onChange={(event) => set(event.target.value)} />;
+  return <input {...shared} type={field.kind} min={field.kind === "number" ? 0 : undefined} onChange={(event) => set(event.target.value)} />;
+}
+
+/** Empty fields are left out, but for those that take away what was there; numbers are sent as numbers. */
 export function argumentsOf(fields: readonly FieldSpec[], values: Readonly<Record<string, string>>): Record<string, unknown> {
   const typed = fields.map((field) => {
     const text = (values[field.name] ?? "").trim();
+    if (field.clears) return [field.name, text === (field.value ?? "") ? undefined : text] as const;
     return [field.name, text === "" ? undefined : field.kind === "number" ? Number(text) : text] as const;
   });
   return Object.fromEntries(typed.filter(([, value]) => value !== undefined));

@@ -51,15 +51,21 @@ const WORDS: Readonly<Record<string, Words>> = {
   abort: {
     button: "Abort",
     title: "Abort staged work",
-    effect: "The staged work is given up: it never lands, and its files are removed. A task that still runs fails at its next step.",
+    effect: "The staged work is given up: it is never committed, and its files are removed. A task that still runs fails at its next step.",
     confirm: "Abort the work",
     danger: true,
   },
   settle: {
     button: "Settle",
     title: "Settle a commit in doubt",
-    effect: "You say that the rows of this work are in the table. It is recorded as landed and never committed again. Look at the rows first; if they are missing, abort the work instead.",
-    confirm: "It has landed",
+    effect: "You say that the rows of this work are in the table. It is recorded as committed and never committed again. Look at the rows first; if they are missing, abort the work instead.",
+    confirm: "It is committed",
+  },
+  describe: {
+    button: "Describe",
+    title: "Say what it is",
+    effect: "The words are kept in the table's own metadata, in a new version without new rows; other tools see them as comment and owner. An empty field takes away what was said.",
+    confirm: "Say so",
   },
   run_plan: {
     button: "Run plan",

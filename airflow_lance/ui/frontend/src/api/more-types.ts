@@ -154,7 +154,7 @@ export interface Work {
   readonly name: string;
   readonly uri: string;
   readonly identity: string;
-  readonly kind: string;
+  readonly kind: string | null;
   readonly state: string;
   readonly rows: number | null;
   readonly bytes: number | null;
@@ -170,6 +170,11 @@ export interface Work {
     readonly host: string | null;
     readonly started: number | null;
   }[];
+  /** The branch of the table, null for its main line. */
+  readonly branch: string | null;
+  /** Whether the table, or the branch, is no longer there. */
+  readonly gone: boolean;
+  readonly run: Place | null;
   readonly writer: Place | null;
   readonly commit: Place | null;
   readonly gates: readonly { readonly name: string; readonly passed: boolean; readonly message: string | null }[] | null;
@@ -179,6 +184,34 @@ export interface WorkAnswer extends Made {
   readonly pending: number;
   readonly retry_after: number | null;
   readonly work: readonly Work[];
+}
+
+/** What a task does with a table, and when it did so most recently. */
+export interface Use extends Place {
+  readonly does: "writes" | "reads" | "waits" | "scheduled by";
+  readonly operator: string | null;
+  readonly at: number | null;
+}
+
+export interface UsesAnswer extends Made {
+  readonly dags: readonly Use[];
+  readonly complete: boolean;
+}
+
+export interface ColumnAnswer extends Made {
+  readonly path: string;
+  readonly rows: number;
+  readonly total_rows: number;
+  readonly complete: boolean;
+  readonly nulls: number;
+  readonly nan: number;
+  readonly min: Cell;
+  readonly max: Cell;
+  readonly mean: Cell;
+  readonly distinct: number | null;
+  readonly top: readonly { readonly value: Cell; readonly count: number }[];
+  readonly lengths: readonly [number, number] | null;
+  readonly bytes: number | null;
 }
 
 export interface RunAnswer {

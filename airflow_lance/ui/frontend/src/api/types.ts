@@ -75,6 +75,14 @@ export interface TableRow {
   readonly state: "ok" | "pending" | "error";
   readonly error: Trouble | null;
   readonly health: HealthScore | null;
+  /** What people say of the table, kept in its own metadata. */
+  readonly description: string | null;
+  readonly owner: string | null;
+  readonly fresh_within: string | null;
+  readonly freshness: "fresh" | "late" | "unchecked" | null;
+  /** Why the table is late, in a sentence. */
+  readonly late: string | null;
+  readonly columns: readonly string[] | null;
   readonly version: number | null;
   readonly num_versions: number | null;
   readonly num_rows: number | null;
@@ -112,6 +120,7 @@ export interface TablesAnswer extends Made {
     readonly attention: number;
     readonly errors: number;
     readonly unchecked: number;
+    readonly late: number;
     readonly num_bytes: number;
     readonly manifest_bytes: number;
     readonly num_rows: number;

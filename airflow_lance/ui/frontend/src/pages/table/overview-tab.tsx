@@ -9,6 +9,7 @@ import { IndexCoverage } from "./index-coverage";
 import { StagedList } from "./staged-list";
 import type { TabProps } from "./table-page";
 import { Timeline } from "./timeline";
+import { UsedBy } from "./used-by";
 import { useVersions } from "./use-versions";
 import { VersionList } from "./version-list";
 
@@ -41,8 +42,9 @@ export function OverviewTab(props: TabProps) {
         <Section id="coverage" title="Index coverage" end={more("indices", "Segments")} width="third">
           <IndexCoverage indices={answer.indices} />
         </Section>
+        <UsedBy id={table.id} />
         {answer.staged.length ? (
-          <Section id="staged" title="Staged work" note={plural(answer.staged.length, "attempt")} end={more("staged", "Claims and conflicts")} flush>
+          <Section id="staged" title="Staged work" note={plural(answer.staged.length, "attempt")} end={more("staged", "Commits under way")} flush>
             <StagedList {...props} />
           </Section>
         ) : null}

@@ -33,7 +33,7 @@ export function RowTable({ answer }: { answer: RowsAnswer }) {
   );
 }
 
-function CellView({ cell }: { cell: Cell }) {
+export function CellView({ cell }: { cell: Cell }) {
   if (cell === null) return <span className="faint">null</span>;
   if (typeof cell === "object") {
     const [text, title] = objectText(cell);

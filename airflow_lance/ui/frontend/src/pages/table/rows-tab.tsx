@@ -4,7 +4,7 @@ import { apiPath, post, type Failure } from "../../api/client";
 import type { RowsAnswer } from "../../api/more-types";
 import { useResource } from "../../api/use-resource";
 import { duration, plural } from "../../lib/format";
-import { useMe } from "../../me";
+import { useRows } from "../../me";
 import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
 import { RowTable } from "./row-table";
@@ -14,13 +14,12 @@ import type { TabProps } from "./table-page";
 const PAGE = 50;
 
 export function RowsTab({ answer }: TabProps) {
-  const { rights } = useMe();
-  const here = rights.rows_connections;
-  if (!rights.rows || (here !== undefined && !here.includes(answer.table.conn_id))) {
+  const refused = useRows(answer.table.conn_id);
+  if (refused !== null) {
     return (
       <div className="notice warn">
         <strong>Rows and search are closed for you.</strong>
-        <span>{rights.rows_reason ?? "They need a right of their own."}</span>
+        <span>{refused}</span>
       </div>
     );
   }

@@ -16,11 +16,11 @@ export function StagedTab(props: TabProps) {
       <Section id="staged" title="Staged work" note="written and not yet committed" flush>
         {answer.staged.length ? <StagedList {...props} /> : <Empty>Nothing is staged.</Empty>}
       </Section>
-      <Section id="claims" title="Claims" note="commits that hold staged work" width="half" flush>
+      <Section id="claims" title="Commits under way" note="commits that hold staged work" width="half" flush>
         {answer.claims.length ? <Claims claims={answer.claims} /> : <Empty>No commit holds anything.</Empty>}
       </Section>
       <Section id="doubt" title="In doubt" note="commits whose end nobody saw" width="half">
-        {answer.in_doubt.length ? <InDoubt {...props} /> : <Empty>Every commit is known to have landed or not.</Empty>}
+        {answer.in_doubt.length ? <InDoubt {...props} /> : <Empty>Of every commit it is known whether it succeeded.</Empty>}
       </Section>
     </div>
   );
@@ -29,7 +29,7 @@ export function StagedTab(props: TabProps) {
 function Claims({ claims }: { claims: readonly Claim[] }) {
   return (
     <DataTable
-      label="Claims"
+      label="Commits under way"
       rows={claims}
       keyOf={(row) => row.commit}
       columns={[

@@ -6,10 +6,17 @@ import { wordsOf } from "../../actions/words";
 import type { FieldSpec } from "../../actions/use-action";
 import { ago, exact } from "../../lib/format";
 import { useRefusal } from "../../me";
+import type { TableRow } from "../../api/types";
 import { healthText } from "./health-parts";
 import type { TabProps } from "./table-page";
 
 const BUTTONS = ["compact", "optimize_indices", "cleanup", "gc"] as const;
+
+const said = (table: TableRow): readonly FieldSpec[] => [
+  { name: "description", label: "Description", kind: "area", value: table.description ?? "", hint: "what a row of the table is", clears: true },
+  { name: "owner", label: "Owner", kind: "text", value: table.owner ?? "", hint: "who answers questions", clears: true },
+  { name: "fresh_within", label: "Rows shall change within", kind: "text", value: table.fresh_within ?? "", hint: "for example 26h or 2days", clears: true },
+];
 
 const FIELDS: Readonly<Record<string, readonly FieldSpec[]>> = {
   cleanup: [
@@ -30,8 +37,15 @@ export function TableHead({ answer, ask, reload }: TabProps) {
     <div className="head">
       <div className="title">
         <h1>{table.name}</h1>
+        {table.description ? <p className="said wrap">{table.description}</p> : null}
         <div className="meta">
           <CopyText text={table.uri} />
+          {table.owner ? (
+            <span>
+              owner <b className="wrap">{table.owner}</b>
+            </span>
+          ) : null}
+          <Fresh table={table} />
           <span>
             version <b>{table.version}</b>
           </span>
@@ -48,6 +62,9 @@ export function TableHead({ answer, ask, reload }: TabProps) {
             <Health health={table.health} large />
           </span>
         ) : null}
+        <Button name="describe" refused={refused ?? without("describe")} onClick={() => ask({ action: "describe", table, fields: said(table), onEnd: reload })}>
+          {wordsOf("describe").button}
+        </Button>
         {BUTTONS.map((action) => (
           <Button
             key={action}
@@ -63,5 +80,23 @@ export function TableHead({ answer, ask, reload }: TabProps) {
         </Button>
       </div>
     </div>
+  );
+}
+
+/** How the table's own rule for its freshness compares with its history. */
+function Fresh({ table }: { table: TableRow }) {
+  if (table.freshness === "late") {
+    return (
+      <Badge tone="bad" title={table.late ?? undefined}>
+        late: shall change within {table.fresh_within}
+      </Badge>
+    );
+  }
+  if (table.freshness === "fresh") return <Badge tone="good" title={`Rows have changed within ${table.fresh_within}.`}>fresh</Badge>;
+  if (!table.fresh_within) return null;
+  return (
+    <Badge title={table.freshness === null ? "This is no duration." : "Too many versions since then changed no row."}>
+      fresh within {table.fresh_within}: not checked
+    </Badge>
   );
 }

@@ -94,7 +94,7 @@ function operation(version: Version) {
       <i className={`dot ${fillOf(version.kind)}`} />
       {versionText(version)}
       {version.rebased ? (
-        <span className="small faint" title={`${plural(version.rebased, "version")} landed between its read and its commit`}>
+        <span className="small faint" title={`${plural(version.rebased, "commit")} of others between its read and its own`}>
           {" "}
           rebased over {whole(version.rebased)}
         </span>

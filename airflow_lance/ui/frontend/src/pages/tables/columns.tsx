@@ -35,13 +35,15 @@ export function healthKey(row: TableRow): number | null {
 function name(row: TableRow) {
   const at = row.name.lastIndexOf("/");
   return (
-    <span className="name-cell" title={row.uri}>
+    <span className="name-cell" title={[row.uri, row.owner ? `owner ${row.owner}` : null].filter(Boolean).join("\n")}>
       <PageLink href={hrefOf("table", [row.id])}>
         {at > 0 ? <span className="faint">{row.name.slice(0, at + 1)}</span> : null}
         <span className="strong">{row.name.slice(at + 1).replace(/\.lance$/, "")}</span>
       </PageLink>
+      {row.freshness === "late" ? <Badge tone="bad" title={row.late ?? undefined}>late</Badge> : null}
       {row.num_staged ? <Badge title={`${row.num_staged} staged`}>{whole(row.num_staged)} staged</Badge> : null}
       {row.num_dead_attempts ? <Badge tone="warn">{whole(row.num_dead_attempts)} dead</Badge> : null}
+      {row.description ? <span className="line2 block said-short">{row.description}</span> : null}
     </span>
   );
 }

@@ -3,17 +3,19 @@ import { allBytes } from "./columns";
 import type { Searchable } from "../../lib/filter";
 
 export const KNOWN = {
-  words: ["conn", "state", "next", "why"],
+  words: ["conn", "state", "next", "why", "owner", "column"],
   numbers: ["health", "size", "rows", "fragments", "versions", "unindexed", "staged", "dead", "written", "upkeep"],
 };
 
 /** What the filter box looks at. Ages are in seconds. */
 export function searchable(row: TableRow, now: number): Searchable {
   return {
-    text: `${row.name} ${row.uri} ${row.conn_id ?? ""}`,
+    text: `${row.name} ${row.uri} ${row.conn_id ?? ""} ${row.description ?? ""}`,
     words: {
       conn: [row.conn_id ?? ""],
-      state: [row.state, row.error?.code ?? ""],
+      state: [row.state, row.error?.code ?? "", row.freshness ?? ""],
+      owner: [row.owner ?? ""],
+      column: row.columns ?? [],
       next: row.next ? [row.next.action] : [],
       why: row.health?.parts.flatMap((part) => [part.code, part.label]) ?? [],
     },
@@ -35,6 +37,7 @@ export function searchable(row: TableRow, now: number): Searchable {
 /** Ready filters: a name and what it writes into the box. */
 export const READY: readonly (readonly [string, string])[] = [
   ["Needs attention", "health<80"],
+  ["Late", "state:late"],
   ["Errors", "state:error"],
   ["Staged work", "staged>0"],
   ["Unindexed rows", "unindexed>10%"],

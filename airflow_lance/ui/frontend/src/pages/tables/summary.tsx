@@ -19,6 +19,7 @@ function attention(summary: TablesAnswer["summary"], pending: number) {
   const parts = [];
   if (summary.errors) parts.push(<span key="e" className="bad">{plural(summary.errors, "error")}</span>);
   if (summary.attention) parts.push(<span key="a" className="warn">{summary.attention} need attention</span>);
+  if (summary.late) parts.push(<span key="l" className="bad">{summary.late} late</span>);
   if (summary.unchecked) parts.push(<span key="u" className="soft">{summary.unchecked} not checked</span>);
   if (pending) parts.push(<span key="p" className="soft">{pending} not looked at yet</span>);
   if (summary.tables === 0) return <span className="soft">none found</span>;
