@@ -21,6 +21,7 @@ from lance_core.expr import decimals
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
 from lance_core.expr.common_type import as_common, decimal_of
 from lance_core.expr.compare import plain_pair
+from lance_core.expr.local_time import to_zone, without_zone, zone_of
 from lance_core.expr.number_functions import shift
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -45,7 +46,12 @@ def calculate(op: str, left: Value, right: Value, *, bends: bool = True) -> Valu
     if op == "-" and {family_of(first.type), family_of(second.type)} == {"date"}:
         days = [cast(cast(side, pa.date32(), safe=False), pa.int32()) for side in (first, second)]
         return pc.subtract(*(cast(side, pa.int64()) for side in days))
+    if {family_of(first.type), family_of(second.type)} == {"date", "int"}:
+        return _shifted_days(op, first, second)
+    both = {family_of(first.type), family_of(second.type)}
     first, second = _operands(op, first, second, bends=bends)
+    if op == "-" and both == {"date", "timestamp"}:
+        return cast(pc.subtract(first, second), pa.duration("ns"))  # as for other results of dates and timestamps
     if pa.types.is_decimal(first.type) and pa.types.is_decimal(second.type):
         return decimals.calculate(op, first, second)
     return _KERNELS[op](first, second)
@@ -54,7 +60,9 @@ def calculate(op: str, left: Value, right: Value, *, bends: bool = True) -> Valu
 def _operands(op: str, left: Value, right: Value, *, bends: bool) -> tuple[Value, Value]:
     families = {family_of(left.type), family_of(right.type)}
     if families == {"int"}:
-        if _needs_decimals(left, right):
+        if _are_unsigned(left, right, bends=bends):
+            return cast(left, pa.uint64()), cast(right, pa.uint64())
+        if _needs_decimals(left, right, bends=bends):
             return cast(left, decimal_of(pa.uint64())), cast(right, decimal_of(pa.uint64()))
         return cast(left, pa.int64()), cast(right, pa.int64())
     if families == {"decimal"} and left.type.bit_width != right.type.bit_width:
@@ -66,16 +74,51 @@ def _operands(op: str, left: Value, right: Value, *, bends: bool) -> tuple[Value
         kind = float_type(left, right, bends=bends)
         return cast(left, kind, safe=False), cast(right, kind, safe=False)
     if op in "+-" and families <= {"timestamp", "duration", "date", "time"}:
-        return _dates_as_stamps(left), _dates_as_stamps(right)
+        first, second = _dates_as_stamps(left), _dates_as_stamps(right)
+        zones = {zone_of(first.type), zone_of(second.type)}
+        if op == "-" and families <= {"timestamp", "date"} and len(zones) > 1:
+            return without_zone(in_zone(first, zones)), without_zone(in_zone(second, zones))
+        return first, second
     raise FilterError(f"{left.type} {op} {right.type} is not a supported operation", cure="CAST one side.")
 
 
-def _needs_decimals(left: Value, right: Value) -> bool:
+def in_zone(value: Value, zones: set[str | None]) -> Value:
+    """What has no zone, as the local time of the one that is beside it."""
+    zone = next(iter(zones - {None}))
+    return value if zone_of(value.type) is not None or zone is None else to_zone(value, zone)
+
+
+def _shifted_days(op: str, left: Value, right: Value) -> Value:
+    """A date so many days later or earlier."""
+    if op not in "+-" or (op == "-" and family_of(left.type) == "int"):
+        raise FilterError(f"{left.type} {op} {right.type} is not a supported operation", cure="CAST one side.")
+    for side in (left, right):
+        if family_of(side.type) == "int" and is_scalar(side):
+            raise FilterError(f"{left.type} {op} {right.type}", cure=f"Write the days as INTERVAL '{side.as_py()}' DAY.")
+    dates = next(side.type for side in (left, right) if family_of(side.type) == "date")
+    days = [
+        cast(cast(side, pa.date32(), safe=False), pa.int32()) if side.type == dates else cast(side, pa.int64())
+        for side in (left, right)
+    ]
+    return cast(cast(cast(_KERNELS[op](*(cast(side, pa.int64()) for side in days)), pa.int32()), pa.date32()), dates)
+
+
+def _are_unsigned(left: Value, right: Value, *, bends: bool) -> bool:
+    """Whether 64-bit numbers without a sign meet others, or a constant that has none either."""
+    if pa.uint64() not in (left.type, right.type):
+        return False
+    return all(
+        pa.types.is_unsigned_integer(side.type) or (bends and is_scalar(side) and (side.as_py() or 0) >= 0)
+        for side in (left, right)
+    )
+
+
+def _needs_decimals(left: Value, right: Value, *, bends: bool) -> bool:
     """Whether 64-bit numbers without a sign meet numbers that have one."""
     if pa.uint64() not in (left.type, right.type):
         return False
     return left.type != right.type and any(
-        pa.types.is_signed_integer(side.type) and not is_scalar(side) for side in (left, right)
+        pa.types.is_signed_integer(side.type) and not (bends and is_scalar(side)) for side in (left, right)
     )
 
 
@@ -114,9 +157,10 @@ def _dates_as_stamps(value: Value) -> Value:
 def _divide(left: Value, right: Value) -> Value:
     if pa.types.is_floating(left.type):
         return pc.divide(left, right)
-    if pc.any(pc.equal(right, cast(constant(0, pa.int64()), right.type))).as_py():
+    is_zero = pc.equal(right, cast(constant(0, pa.int64()), right.type))
+    if pc.any(pc.and_(is_zero, pc.is_valid(left))).as_py():
         raise FilterError("division by zero", cure="Guard it: `nullif(x, 0)`.")
-    return pc.divide(left, right)
+    return pc.divide(left, pc.if_else(is_zero, constant(None, right.type), right))
 
 
 def _modulo(left: Value, right: Value) -> Value:

@@ -11,7 +11,7 @@ Columns are paths of exact names, already resolved against a schema. Nodes are v
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,12 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`left op right` with op one of + - * / % ||."""
+    """`left op right` with op one of + - * / % || << >>. With `bends` a constant takes the type of the column beside it."""
 
     op: str
     left: Expr
     right: Expr
+    bends: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,26 @@ def walk(expr: Expr) -> Iterator[Expr]:
         node = pending.pop()
         yield node
         pending.extend(children(node))
+
+
+def settled(expr: Expr, *, whole: bool = True) -> Expr:
+    """The expression with its constants bound: they take the type of the column beside them only below AND and OR.
+
+    `f32 * 0.1` is a float32, in `abs(f32 * 0.1)` and `f32 * 0.1 + 1` it is a double: so the official library reads them.
+    """
+    below = whole and isinstance(expr, (And, Or))
+    changed: dict[str, object] = {"bends": False} if isinstance(expr, Arithmetic) and not whole else {}
+    for item in fields(expr):
+        value = getattr(expr, item.name)
+        if isinstance(value, _NODES):
+            found: object = settled(value, whole=below)
+        elif isinstance(value, tuple) and any(isinstance(entry, _NODES) for entry in value):
+            found = tuple(settled(entry, whole=below) if isinstance(entry, _NODES) else entry for entry in value)
+        else:
+            continue
+        if found != value:
+            changed[item.name] = found
+    return replace(expr, **changed) if changed else expr  # type: ignore[arg-type]
 
 
 def columns_of(expr: Expr) -> tuple[str, ...]:

@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow_numpy import constant
+from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
 from lance_core.expr import decimals
 from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain, repeat
-from lance_core.expr.literals import parse_date, parse_instant, parse_time
-from lance_core.expr.local_time import PER_SECOND, to_local
+from lance_core.expr.literals import parse_instant, parse_time
+from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local
+from lance_core.expr.type_names import arrow_type
+from lance_core.expr.value_text import is_list
 from lance_core.shortage import ARROW_ERRORS
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -38,7 +40,8 @@ _NAMES: Mapping[str, pa.DataType] = MappingProxyType(
         "date": pa.date32(), "date32": pa.date32(), "time": pa.time64("us"),
         "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
         "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(), "uint64": pa.uint64(),
-        "float32": pa.float32(), "float64": pa.float64(), "utf8": pa.string(), "largeutf8": pa.large_string(),
+        "float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(),
+        "utf8": pa.string(), "largeutf8": pa.large_string(),
     }
 )  # fmt: skip
 _STAMPS = ("timestamp", "datetime", "timestampntz", "timestamptz", "timestampltz")
@@ -56,7 +59,7 @@ def cast_type(name: str, parameters: tuple[int, ...] = ()) -> pa.DataType:
         if digits not in _UNITS:
             raise FilterError(f"timestamp({digits}) is not a valid type", cure="Use 0, 3, 6 or 9 fractional digits.")
         return _UNITS[digits]
-    found = _NAMES.get(name)
+    found = _NAMES.get(name) or arrow_type(name)
     if found is None:
         raise FilterError(f"cannot cast to {name!r}", cure=f"Known types: {', '.join(sorted(_NAMES))}, decimal, timestamp.")
     return found
@@ -77,15 +80,15 @@ def cast_as(value: Value, target: pa.DataType, *, safe: bool) -> Value:
         return _attempt(subject, target)
     try:
         return _convert(subject, target)
-    except (*ARROW_ERRORS, FilterError):
-        parts = [_attempt(item, target) for item in subject]
-        return pa.concat_arrays([repeat(part, 1) for part in parts])
+    except (*ARROW_ERRORS, FilterError, OverflowError):
+        parts = [repeat(_attempt(item, target), 1) for item in subject]
+        return pa.concat_arrays(parts) if parts else no_values(target)
 
 
 def _attempt(value: Value, target: pa.DataType) -> Value:
     try:
         return _convert(value, target)
-    except (*ARROW_ERRORS, FilterError):
+    except (*ARROW_ERRORS, FilterError, OverflowError):
         return constant(None, target)
 
 
@@ -107,6 +110,14 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         # Digits of a fraction may be lost, not the whole: a finer unit does not reach as far.
         finer = PER_SECOND[str(getattr(target, "unit", "s"))] > PER_SECOND[value.type.unit]
         return cast(value, target, safe=finer)
+    if wanted == "timestamp" and source in ("int", "float", "decimal"):
+        return cast_ticks(_convert(value, pa.int64()), target)
+    if wanted == "decimal" and source in ("timestamp", "duration"):
+        return _convert(cast(value, pa.int64()), target)
+    if source == "int" and target == pa.binary():
+        return _bytes_of(value)
+    if is_list(value.type) and is_list(target) and pa.types.is_floating(_item_type(target)):
+        return cast(value, target, safe=False)  # large numbers as the floats next to them
     if source in ("timestamp", "float", "decimal") and wanted in ("date", "timestamp", "float"):
         return cast(value, target, safe=False)
     if source == "text" and wanted == "decimal":
@@ -117,63 +128,44 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         return cast(value, target, safe=False)
     if source == "int" and wanted == "decimal":
         return decimals.rescale(cast(value, pa.decimal128(20, 0)), target)
+    if source == "text" and wanted == "date":
+        return _dates_of(value, target)
     return cast(value, target)
+
+
+def _item_type(kind: Any) -> Any:
+    return kind.value_type
+
+
+def _dates_of(value: Value, target: pa.DataType) -> Value:
+    """Texts as dates; of timestamps, the days."""
+    try:
+        return cast(value, target)
+    except ARROW_ERRORS:
+        return cast(cast(value, pa.timestamp("s")), target, safe=False)
+
+
+def _bytes_of(value: Value) -> Value:
+    """The bytes of whole numbers, the lowest first."""
+    if is_scalar(value):
+        return _bytes_of(repeat(value, 1))[0]
+    size = value.type.bit_width // 8
+    return value.view(pa.binary(size)).cast(pa.binary())
+
+
+def _date_of(text: str) -> pa.Scalar[Any]:
+    """The day of a date or of a timestamp."""
+    days = parse_instant(text).nanoseconds // (86_400 * 10**9)
+    return constant(days, pa.int32()).cast(pa.date32())
 
 
 _FROM_TEXT: Mapping[str, Callable[[str], pa.Scalar[Any]]] = MappingProxyType(
     {
         "timestamp": lambda text: instant_scalar(parse_instant(text).nanoseconds),
-        "date": lambda text: constant(parse_date(text)),
+        "date": _date_of,
         "time": lambda text: constant(parse_time(text)),
     }
 )
 
 
 _TICKS = frozenset({"date", "timestamp", "time", "duration"})
-
-
-def type_name(kind: pa.DataType) -> str:
-    """A type as Arrow's Rust library writes it, which `arrow_typeof` tells: `List(Int64)`."""
-    t, known = pa.types, _TYPE_NAMES.get(kind)
-    any_kind: Any = kind
-    if known is not None:
-        return known
-    if t.is_list(kind) or t.is_large_list(kind):
-        return f"{'Large' if t.is_large_list(kind) else ''}List({_item_name(any_kind.value_field)})"
-    if t.is_fixed_size_list(kind):
-        return f"FixedSizeList({any_kind.list_size} x {_item_name(any_kind.value_field)})"
-    if t.is_struct(kind):
-        return f"Struct({', '.join(map(_field_name, any_kind))})"
-    if t.is_map(kind):
-        entries = f"{_field_name(any_kind.key_field)}, {_field_name(any_kind.item_field)}"
-        return f'Map("entries": non-null Struct({entries}), {"sorted" if any_kind.keys_sorted else "unsorted"})'
-    if t.is_dictionary(kind):
-        return f"Dictionary({type_name(any_kind.index_type)}, {type_name(any_kind.value_type)})"
-    if t.is_decimal(kind):
-        return f"Decimal{any_kind.bit_width}({any_kind.precision}, {any_kind.scale})"
-    if t.is_fixed_size_binary(kind):
-        return f"FixedSizeBinary({any_kind.byte_width})"
-    if t.is_temporal(kind):
-        name = "Timestamp" if t.is_timestamp(kind) else "Duration" if t.is_duration(kind) else f"Time{any_kind.bit_width}"
-        zone = f', "{any_kind.tz}"' if t.is_timestamp(kind) and any_kind.tz else ""
-        return f"{name}({any_kind.unit.replace('us', 'µs')}{zone})"
-    raise FilterError(f"arrow_typeof has no name for {kind}")
-
-
-def _item_name(field: Any) -> str:
-    name = "" if field.name == "item" else f", field: '{field.name}'"
-    return f"{'' if field.nullable else 'non-null '}{type_name(field.type)}{name}"
-
-
-def _field_name(field: Any) -> str:
-    return f'"{field.name}": {"" if field.nullable else "non-null "}{type_name(field.type)}'
-
-
-_TYPE_NAMES: Mapping[pa.DataType, str] = MappingProxyType(
-    {
-        pa.null(): "Null", pa.bool_(): "Boolean", pa.float16(): "Float16", pa.float32(): "Float32", pa.float64(): "Float64",
-        pa.string(): "Utf8", pa.large_string(): "LargeUtf8", pa.string_view(): "Utf8View", pa.binary(): "Binary",
-        pa.large_binary(): "LargeBinary", pa.binary_view(): "BinaryView", pa.date32(): "Date32", pa.date64(): "Date64",
-        **{getattr(pa, f"{sign}int{bits}")(): f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    }
-)  # fmt: skip

@@ -27,7 +27,7 @@ from lance_core.expr import decimals
 from lance_core.expr.ast import Instant
 from lance_core.expr.literals import parse_date, parse_instant, parse_time
 from lance_core.expr.local_time import cast_ticks, to_zone, with_zone, without_zone, zone_of
-from lance_core.expr.value_text import text_of
+from lance_core.expr.value_text import is_list, text_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -96,11 +96,7 @@ def cast(value: Value, target: pa.DataType, *, safe: bool = True) -> Value:
     if pa.types.is_decimal(value.type) and pa.types.is_floating(target):
         return decimals.to_float(value, target)
     if isinstance(value, pa.Scalar):
-        return (
-            pc.cast(pa.array([value.as_py()], value.type), target, safe=safe)[0]
-            if value.is_valid
-            else constant(None, target)
-        )
+        return pc.cast(_repeat(value, 1), target, safe=safe)[0] if value.is_valid else constant(None, target)
     return pc.cast(value, target, safe=safe)
 
 
@@ -150,6 +146,21 @@ def unify(left: Value, right: Value) -> tuple[Value, Value]:
         second, first = mirrored(right, left)
         return first, second
     raise FilterError(f"cannot compare {left.type} with {right.type}", cure="CAST one side to the type of the other.")
+
+
+def as_text(value: Value, what: str) -> Value:
+    """The text of any value that has one, for functions that take anything for a text. Raises FilterError."""
+    kind = value.type
+    if (
+        pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or (pa.types.is_nested(kind) and not is_list(kind))
+    ):
+        raise FilterError(f"{what} takes a text here, got {kind}", cure="CAST it to string.")
+    if pa.types.is_float16(kind):
+        return cast(value, pa.string())
+    subject = plain(value)
+    return subject if _is_text(subject.type) else cast(subject, pa.string())
 
 
 def _null_like(value: Value, target: pa.DataType) -> Value:
@@ -230,7 +241,38 @@ def _widest(left: Value, right: Value, wide: pa.DataType) -> tuple[Value, Value]
     return cast(left, wide), cast(right, wide)
 
 
+def _bytes_text(left: Value, right: Value) -> tuple[Value, Value]:
+    if is_scalar(right):
+        raise FilterError(f"cannot compare {left.type} with the text {right.as_py()!r}", cure="Write the bytes as X'00ff'.")
+    return _bytes(left, cast(cast(right, pa.large_string()), pa.large_binary()))
+
+
+def _number_text(left: Value, right: Value) -> tuple[Value, Value]:
+    from lance_core.expr.casts import cast_as
+
+    if is_scalar(right):
+        raise FilterError(
+            f"cannot compare {left.type} with the text {right.as_py()!r}", cure="Write the number without quotes."
+        )
+    return unify(left, cast_as(right, left.type, safe=False))
+
+
+def _date_int(left: Value, right: Value) -> tuple[Value, Value]:
+    if is_scalar(right):
+        raise FilterError(f"cannot compare {left.type} with {right.as_py()}", cure="Write the date as DATE '2020-01-31'.")
+    return unify(left, days_of(right, left.type))
+
+
+def days_of(value: Value, target: pa.DataType) -> Value:
+    """Whole numbers as dates: days since 1970, or milliseconds where a date64 is wanted of 64 bits."""
+    if value.type == pa.int64() and target == pa.date64():
+        return cast(value, target)
+    return cast(cast(cast(value, pa.int32()), pa.date32()), target)
+
+
 def _dates(left: Value, right: Value) -> tuple[Value, Value]:
+    if left.type == right.type == pa.date64():
+        return left, right
     return cast(left, pa.date32(), safe=False), cast(right, pa.date32(), safe=False)
 
 
@@ -328,6 +370,11 @@ _RULES: dict[tuple[str, str], Callable[[Value, Value], tuple[Value, Value]]] = {
     ("decimal", "decimal"): _decimals,
     ("text", "text"): _texts,
     ("bytes", "bytes"): _bytes,
+    ("bytes", "text"): _bytes_text,
+    ("int", "text"): _number_text,
+    ("float", "text"): _number_text,
+    ("decimal", "text"): _number_text,
+    ("date", "int"): _date_int,
     ("date", "date"): _dates,
     ("date", "timestamp"): _date_timestamp,
     ("timestamp", "timestamp"): _timestamps,

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, family_of, plain
+from lance_core.expr.coerce import Value, days_of, family_of, plain
 from lance_core.expr.value_text import is_list
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -39,10 +39,50 @@ def common_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
     return found
 
 
-def as_common(values: Iterable[Value]) -> list[Value]:
-    """The values, all of their common type. Raises FilterError."""
+def compared_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    """The type in which values of these types compare: greatest, least, nullif. Raises FilterError.
+
+    Beyond `common_type` a text is read as the date, the time or the bytes beside it, and a whole number counts days.
+    """
+    found: pa.DataType = pa.null()
+    for kind in kinds:
+        both = _compared(found, kind) or _common(found, kind)
+        if both is None:
+            raise FilterError(f"{found} and {kind} do not compare", cure="CAST one to the type of the other.")
+        found = both
+    return found
+
+
+def _compared(left: Any, right: Any) -> Any:
+    kinds = {family_of(each): each for each in (left, right)}
+    if "text" in kinds and len(kinds) == 2:
+        other = kinds[next(family for family in kinds if family != "text")]
+        if pa.types.is_timestamp(other):
+            return pa.timestamp("ns", other.tz)
+        if family_of(other) == "bytes":
+            return pa.large_binary() if pa.large_binary() == other or kinds["text"] == pa.large_string() else pa.binary()
+        return other if family_of(other) in ("date", "time") else None
+    if set(kinds) == {"int", "date"}:
+        return kinds["date"] if kinds["int"] in (pa.int32(), pa.int64()) else None
+    return None
+
+
+def shown_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    """The type in which nvl and nvl2 give one of several values: as text, where one is a text or nothing is in common."""
+    given = [*kinds]
+    families = {family_of(each.value_type if pa.types.is_dictionary(each) else each) for each in given} - {"null"}
+    if "text" in families and len(families) > 1:
+        return pa.large_string() if pa.large_string() in given else pa.string()
+    try:
+        return common_type(given)
+    except FilterError:
+        return pa.string()
+
+
+def as_common(values: Iterable[Value], *, compared: bool = False) -> list[Value]:
+    """The values, all of their common type, or of the one in which they compare. Raises FilterError."""
     given = [*values]
-    kind = common_type(value.type for value in given)
+    kind = (compared_type if compared else common_type)(value.type for value in given)
     return [cast_common(value, kind) for value in given]
 
 
@@ -50,7 +90,12 @@ def cast_common(value: Value, kind: pa.DataType) -> Value:
     """A value as a common type, halves of digits rounded as by a CAST."""
     from lance_core.expr.casts import cast_as
 
-    return value if value.type == kind else cast_as(plain(value), kind, safe=False)
+    if value.type == kind:
+        return value
+    subject = value if pa.types.is_float16(value.type) and family_of(kind) == "text" else plain(value)
+    if family_of(subject.type) == "int" and pa.types.is_date(kind):
+        return days_of(subject, kind)
+    return cast_as(subject, kind, safe=False)
 
 
 def integer_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -98,7 +143,7 @@ def _common(left: Any, right: Any) -> Any:
     if families <= {"date", "timestamp", "time", "duration"}:
         return _times(left, right, families)
     if families == {"bytes"}:
-        return pa.large_binary()
+        return pa.large_binary() if pa.large_binary() in (left, right) else pa.binary()
     return _lists(left, right)
 
 

@@ -11,6 +11,7 @@ Floats order as the official library orders them: -NaN < -inf < ... < inf < NaN,
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ from pyarrow import compute
 from lance_core.arrow_numpy import TRUE, array_of, arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
+from lance_core.expr.common_type import cast_common, compared_type
+from lance_core.expr.rows import rows_of
+from lance_core.expr.value_text import is_list
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -36,10 +40,10 @@ _KERNELS: dict[str, Callable[[Value, Value], Value]] = {
 
 def compare(op: str, left: Value, right: Value) -> Value:
     """`left op right` as booleans; null when a side is null."""
+    if pa.types.is_nested(left.type) or pa.types.is_nested(right.type):
+        return compare_nested(op, left, right)
     first, second = unify(*plain_pair(left, right))
     family = family_of(first.type)
-    if family == "nested":
-        return _compare_nested(op, first, second)
     if family == "float" and (_has_nan(first) or _has_nan(second)):
         first, second = order_keys(first), order_keys(second)
     return _KERNELS[op](first, second)
@@ -54,18 +58,50 @@ def plain_pair(left: Value, right: Value) -> tuple[Value, Value]:
     return plain(left), plain(right)
 
 
-def _compare_nested(op: str, left: Value, right: Value) -> Value:
-    if op not in ("=", "!="):
-        raise FilterError(f"values of type {left.type} cannot be ordered", cure="Compare one of its fields or elements.")
-    length = max((len(side) for side in (left, right) if not is_scalar(side)), default=1)
-    pairs = zip(_keys_of(left, length), _keys_of(right, length), strict=True)
-    wanted = op == "="
-    made = pa.array([None if a is None or b is None else (a == b) is wanted for a, b in pairs], pa.bool_())
+def compare_nested(op: str, left: Value, right: Value) -> Value:
+    """The same of lists, structs and maps: by their first items that differ, nulls in them first."""
+    pairs = rows_of(_one_type(left, right))
+    known = _ORDERS[op]
+    made = pa.array([None if None in pair else known(*map(order_key, pair)) for pair in pairs], pa.bool_())
     return made[0] if is_scalar(left) and is_scalar(right) else made
 
 
-def _keys_of(value: Value, length: int) -> list[object]:
-    return [key_of(value.as_py())] * length if isinstance(value, pa.Scalar) else [*map(key_of, value.to_pylist())]
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _one_type(left: Value, right: Value) -> tuple[Value, Value]:
+    """Both with the type that they have in common; as texts, where they have none but are lists."""
+    if left.type == right.type:
+        return left, right
+    kinds = [family_of(side.type.value_type) for side in (left, right) if is_list(side.type)]
+    if set(kinds) == {"bool", "int"}:
+        return cast_common(left, pa.list_(pa.int64())), cast_common(right, pa.list_(pa.int64()))
+    kind: pa.DataType = pa.list_(pa.string())
+    if "text" not in kinds or kinds == ["text", "text"]:
+        try:
+            kind = compared_type((left.type, right.type))
+        except FilterError:
+            if len(kinds) < 2:
+                raise FilterError(f"cannot compare {left.type} with {right.type}", cure="CAST one of them.") from None
+    return cast_common(left, kind), cast_common(right, kind)
+
+
+def order_key(item: Any) -> Any:
+    """What orders and equals as SQL's values in lists and structs do: NaN above all numbers, -0.0 below 0.0, null first."""
+    if item is None:
+        return (0,)
+    if isinstance(item, float):
+        return (1, item != item, 0.0 if item != item else item, math.copysign(1.0, item) if item == item else 0.0)
+    if isinstance(item, dict):
+        return (1, tuple(map(order_key, item.values())))
+    return (1, tuple(map(order_key, item)) if isinstance(item, (list, tuple)) else item)
 
 
 def key_of(item: Any) -> Any:
@@ -95,12 +131,12 @@ def is_in(item: Value, values: Sequence[Value]) -> Value:
     groups: dict[pa.DataType, list[pa.Scalar[Any]]] = {}
     odd: list[Value] = []
     for value in wanted:
-        same, other = unify(subject, plain(value))
+        same, other = unify(*plain_pair(item, value))
         if same.type == subject.type:
             groups.setdefault(other.type, []).append(other)
         else:
             odd.append(value)
-    found = _any_equal(subject, odd) if odd else constant(False)
+    found = _any_equal(item, odd) if odd else constant(False)
     for data_type, members in groups.items():
         found = pc.or_(found, _member(subject, array_of([member.as_py() for member in members], data_type)))
     return _with_nulls(found, subject, has_null=len(wanted) < len(constants))

@@ -25,13 +25,14 @@ from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, fits, negate
 from lance_core.expr.ast import Expr
-from lance_core.expr.casts import cast_as, cast_to, type_name
+from lance_core.expr.casts import cast_as, cast_to
 from lance_core.expr.coerce import Value, instant_of, plain, repeat
 from lance_core.expr.common_type import as_common
 from lance_core.expr.compare import compare, distinct, is_in, is_in_literals
 from lance_core.expr.functions import call, require_text
 from lance_core.expr.patterns import match_like
 from lance_core.expr.system import SYSTEM_COLUMNS
+from lance_core.expr.type_names import type_name
 from lance_core.shortage import ARROW_ERRORS
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -172,8 +173,21 @@ def _is_bool(expr: ast.IsBool, batch: pa.RecordBatch) -> Value:
     return truth if expr.value else pc.invert(truth)
 
 
+def _sides(left: Expr, right: Expr, batch: pa.RecordBatch) -> tuple[Value, Value]:
+    """What is compared. A constant beside a column takes its type; a CAST of one, or one beside anything else, does not."""
+    first, second = _value(left, batch), _value(right, batch)
+    return _own(first, left, right, batch), _own(second, right, left, batch)
+
+
+def _own(value: Value, expr: Expr, other: Expr, batch: pa.RecordBatch) -> Value:
+    if not isinstance(value, pa.Scalar) or not pa.types.is_floating(value.type):
+        return value
+    bends = isinstance(expr, ast.Literal) and isinstance(other, (ast.Column, ast.Literal))
+    return value if bends else repeat(value, batch.num_rows)
+
+
 def _distinct(expr: ast.Distinct, batch: pa.RecordBatch) -> Value:
-    differs = distinct(_value(expr.left, batch), _value(expr.right, batch))
+    differs = distinct(*_sides(expr.left, expr.right, batch))
     return pc.invert(differs) if expr.negated else differs
 
 
@@ -181,7 +195,9 @@ def _in(expr: ast.In, batch: pa.RecordBatch) -> Value:
     item = _value(expr.item, batch)
     literals = [value.value for value in expr.values if isinstance(value, ast.Literal)]
     found = is_in_literals(item, literals) if len(literals) == len(expr.values) else None
-    return is_in(item, [_value(value, batch) for value in expr.values]) if found is None else found
+    if found is not None:
+        return found
+    return is_in(item, [_own(_value(value, batch), value, expr.item, batch) for value in expr.values])
 
 
 def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:
@@ -192,12 +208,54 @@ def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:
 def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
     if expr.name in _OF_COLUMNS:
         return _of_column(expr, batch)
+    if expr.name in _LAZY:
+        return _LAZY[expr.name](expr, batch)
     if expr.name in _OF_ROWS and not expr.arguments:
         return _OF_ROWS[expr.name](batch.num_rows)
     if expr.name in _CASTS and len(expr.arguments) == 2:
         kind = _value(expr.arguments[1], batch).type
         return cast_as(_value(expr.arguments[0], batch), kind, safe=_CASTS[expr.name])
     return call(expr.name, [_value(item, batch) for item in expr.arguments])
+
+
+def _first_of(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    """coalesce and nvl: what one of them says of all rows, or where that fails each argument for the rows that need it."""
+    try:
+        return call(expr.name, [_value(item, batch) for item in expr.arguments])
+    except (*ARROW_ERRORS, ValueError, OverflowError, ZeroDivisionError):
+        if not batch.num_rows or not expr.arguments:
+            raise
+    kind = type_of(expr, batch.schema)
+    found = evaluate_value(ast.Call(expr.name, (expr.arguments[0], ast.Literal(None))), batch).cast(kind)
+    for item in expr.arguments[1:]:
+        missing = pc.is_null(found)
+        if not found.null_count:
+            break
+        needed = batch.filter(missing)
+        here = evaluate_value(ast.Call(expr.name, (item, ast.Literal(None))), needed).cast(kind)
+        order = pc.if_else(missing, _places_among(missing, len(found)), arrow_of(np.arange(len(found))))
+        found = pa.concat_arrays([found, here]).take(order)
+    return found
+
+
+def _places_among(taken: Value, start: int) -> Value:
+    """Of each row that is taken its place among those, counted from `start`."""
+    return pc.add(start - 1, pc.cumulative_sum(pc.cast(taken, pa.int64())))
+
+
+def _if(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    """CASE. A branch is computed for all rows, or where that fails only for those that take it: `CASE WHEN x = 0 ...`."""
+    try:
+        return call("if", [_value(item, batch) for item in expr.arguments])
+    except (*ARROW_ERRORS, ValueError, OverflowError, ZeroDivisionError):
+        if not batch.num_rows or len(expr.arguments) != 3:
+            raise
+    test = pc.fill_null(_condition(expr.arguments[0], batch), False)
+    takes = repeat(test, batch.num_rows) if isinstance(test, pa.Scalar) else test
+    branches = zip((takes, pc.invert(takes)), expr.arguments[1:], strict=True)
+    left, right = as_common(evaluate_value(item, batch.filter(rows)) for rows, item in branches)
+    places, others = _places_among(takes, 0), _places_among(pc.invert(takes), len(left))
+    return pa.concat_arrays([left, right]).take(pc.if_else(takes, places, others))
 
 
 def _of_column(expr: ast.Call, batch: pa.RecordBatch) -> Value:
@@ -236,6 +294,9 @@ _FIELD = pa.struct(
     ]
 )
 _OF_COLUMNS = frozenset({"arrow_typeof", "arrow_field", "arrow_metadata"})
+_LAZY: Mapping[str, Callable[[ast.Call, pa.RecordBatch], Value]] = MappingProxyType(
+    {"if": _if, "coalesce": _first_of, "nvl": _first_of, "ifnull": _first_of}
+)
 _CASTS: Mapping[str, bool] = MappingProxyType({"cast_to_type": False, "try_cast_to_type": True})
 _OF_ROWS: Mapping[str, Callable[[int], Value]] = MappingProxyType(
     {
@@ -266,7 +327,11 @@ def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
     columns = [value.type for side, value in sides if isinstance(side, ast.Column)]
     others = [pair for pair in sides if not isinstance(pair[0], ast.Column)]
     # A constant that is written as one; a CAST of one keeps the type that it names, unless the column's holds it exactly.
-    bends = len(columns) == 1 and all(isinstance(side, ast.Literal) or fits(value, columns[0]) for side, value in others)
+    bends = (
+        expr.bends
+        and len(columns) == 1
+        and all(isinstance(side, ast.Literal) or fits(value, columns[0]) for side, value in others)
+    )
     return calculate(expr.op, sides[0][1], sides[1][1], bends=bends)
 
 
@@ -283,7 +348,7 @@ _NODES: Mapping[type, Callable[[Any, pa.RecordBatch], Value]] = MappingProxyType
     {
         ast.Column: _column,
         ast.Literal: _literal,
-        ast.Compare: lambda e, b: compare(e.op, _value(e.left, b), _value(e.right, b)),
+        ast.Compare: lambda e, b: compare(e.op, *_sides(e.left, e.right, b)),
         ast.Distinct: _distinct,
         ast.And: _and,
         ast.Or: _or,

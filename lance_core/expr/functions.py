@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr import decimals
-from lance_core.expr.casts import type_name
-from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain
-from lance_core.expr.common_type import as_common, cast_common, common_type
+from lance_core.expr.casts import cast_as
+from lance_core.expr.coerce import Value, as_text, cast, family_of, is_scalar, plain
+from lance_core.expr.common_type import as_common, cast_common, common_type, shown_type
 from lance_core.expr.compare import compare
 from lance_core.expr.json_values import (
     json_array_contains,
@@ -42,6 +43,7 @@ from lance_core.expr.patterns import contains, for_each, match_groups, match_reg
 from lance_core.expr.regex_functions import REGEX_FUNCTIONS
 from lance_core.expr.text_functions import TEXT_FUNCTIONS
 from lance_core.expr.time_functions import TIME_FUNCTIONS
+from lance_core.expr.type_names import type_name
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -65,7 +67,7 @@ def _prepared(name: str, value: Value) -> Value:
         return value
     if not pa.types.is_float16(value.type):
         return plain(value)
-    return value if name in ("concat", "concat_ws") else cast(value, pa.float64()) if name in _DOUBLES else plain(value)
+    return value if name in _OF_TEXTS else cast(value, pa.float64()) if name in _DOUBLES else plain(value)
 
 
 def require_text(value: Value, what: str) -> Value:
@@ -110,20 +112,22 @@ def _regex(value: Value, pattern: Value, flags: Value | None = None) -> Value:
 
 
 def _regex_groups(value: Value, pattern: Value, flags: Value | None = None) -> Value:
-    found = _regex(value, pattern, flags)
+    text, wanted = as_text(value, "regexp_match"), as_text(pattern, "regexp_match")
+    found = _regex(text, wanted, flags)
     given = "" if flags is None or not isinstance(flags, pa.Scalar) else str(flags.as_py() or "")
-    return match_groups(value, pattern, found, given)
+    return match_groups(text, wanted, found, given)
 
 
 def _length(value: Value) -> Value:
-    if family_of(value.type) == "text":
-        return pc.utf8_length(value)
+    """Characters of a text, or of the text of any other value; bytes of binary values."""
     if family_of(value.type) == "bytes":
         return pc.binary_length(value)
-    return length_of(value)
+    return pc.utf8_length(as_text(value, "length"))
 
 
 def _octet_length(value: Value) -> Value:
+    if family_of(value.type) == "null":
+        return cast(value, pa.int32())
     if family_of(value.type) not in ("text", "bytes"):
         raise FilterError(f"octet_length expects a string or binary value, got {value.type}")
     return pc.binary_length(value)
@@ -137,23 +141,23 @@ def _substring(value: Value, start: Value, count: Value | None = None) -> Value:
     return pc.utf8_slice_codeunits(require_text(value, "substr"), max(first, 0), stop)
 
 
-def _as_text(value: Value) -> Value:
+def _wide_text(value: Value) -> Value:
     return cast(value if pa.types.is_float16(value.type) else plain(value), pa.large_string())
 
 
 def _concat(*values: Value) -> Value:
     empty = constant("", pa.large_string())
     # Arrow's own way to skip nulls makes no value at all of a row of nulls.
-    texts = [pc.coalesce(_as_text(value), empty) for value in values]
+    texts = [pc.coalesce(_wide_text(value), empty) for value in values]
     return pc.binary_join_element_wise(*texts, empty)
 
 
 def _concat_ws(separator: Value, *values: Value) -> Value:
     """The values that are not null, with the separator between them."""
-    texts = [_as_text(value) for value in values]
+    texts = [_wide_text(value) for value in values]
     rows = next((len(text) for text in texts if not is_scalar(text)), 1)
     columns = [[text.as_py()] * rows if is_scalar(text) else text.to_pylist() for text in texts]
-    given = _as_text(separator)
+    given = _wide_text(separator)
     joints = [given.as_py()] * rows if is_scalar(given) else given.to_pylist()
     made = pa.array(
         [
@@ -167,17 +171,37 @@ def _concat_ws(separator: Value, *values: Value) -> Value:
 
 def _coalesce(*values: Value) -> Value:
     """The first value that is not null; what stands behind a constant is not evaluated, as it is never taken."""
-    kind = common_type(value.type for value in values)
+    return _first_of(values, common_type(value.type for value in values))
+
+
+def _nvl(left: Value, right: Value) -> Value:
+    return _first_of((left, right), shown_type((left.type, right.type)))
+
+
+def _first_of(values: Sequence[Value], kind: pa.DataType) -> Value:
     result: Value = constant(None, kind)
-    for value in reversed(values):
-        here = cast_common(value, kind)
-        result = here if is_scalar(here) and here.is_valid else pc.coalesce(here, result)
+    for value in values:
+        if is_scalar(result):
+            if result.is_valid:
+                break
+            result = cast_common(value, kind)
+        else:
+            result = _filled(result, value, kind)
     return result
 
 
+def _filled(result: Value, value: Value, kind: pa.DataType) -> Value:
+    """Nulls replaced; a value that nothing asks for need not convert."""
+    if is_scalar(value) or value.type == kind or pa.types.is_nested(kind):
+        return pc.coalesce(result, cast_common(value, kind)) if result.null_count else result
+    missing = pc.is_null(result)
+    return pc.replace_with_mask(result, missing, cast_common(value.filter(missing), kind)) if result.null_count else result
+
+
 def _nullif(left: Value, right: Value) -> Value:
-    first = as_common((right, left))[1]  # of two zones the first is kept, as in comparisons
-    return pc.if_else(pc.fill_null(compare("=", left, right), False), constant(None, first.type), first)
+    second, first = as_common((right, left), compared=True)  # of two zones the first is kept, as in comparisons
+    pair = (first, second) if {family_of(left.type), family_of(right.type)} == {"date", "int"} else (left, right)
+    return pc.if_else(pc.fill_null(compare("=", *pair), False), constant(None, first.type), first)
 
 
 def _if(condition: Value, then: Value, otherwise: Value) -> Value:
@@ -187,6 +211,8 @@ def _if(condition: Value, then: Value, otherwise: Value) -> Value:
 
 def _number(kernel: Callable[[Value], Value]) -> Callable[[Value], Value]:
     def function(value: Value) -> Value:
+        if family_of(value.type) == "null":
+            return kernel(cast(value, pa.float64()))
         if family_of(value.type) not in ("int", "float", "decimal"):
             raise FilterError(f"expected a number, got {value.type}", cure="CAST it.")
         return kernel(value)
@@ -204,7 +230,10 @@ def _round(value: Value, digits: Value | None = None) -> Value:
 
 def _round_to(number: Value, places: int) -> Value:
     if not pa.types.is_decimal(number.type):
-        return pc.round(number, ndigits=places, round_mode="half_towards_infinity")
+        rounded = pc.round(number, ndigits=places, round_mode="half_towards_infinity")
+        # Arrow leaves the smallest numbers of all as they are.
+        least = constant(np.finfo(np.float32 if number.type == pa.float32() else np.float64).tiny.item(), number.type)
+        return pc.if_else(pc.less(pc.abs(number), least), pc.multiply(number, constant(0.0, number.type)), rounded)
     kind = number.type
     scale = max(0, min(kind.scale, places))
     rounded = decimals.rescale(
@@ -230,6 +259,8 @@ _PARTS: Mapping[str, Callable[[Value], Value]] = MappingProxyType(
 
 
 def _local(value: Value) -> Value:
+    if family_of(value.type) in ("text", "null"):
+        return cast_as(value, pa.timestamp("ns"), safe=False)
     if family_of(value.type) not in ("date", "timestamp", "time"):
         raise FilterError(f"expected a date or a timestamp, got {value.type}", cure="CAST it.")
     return to_local(value)
@@ -248,6 +279,8 @@ def _fine_part(name: str, value: Value) -> Value:
 
 def _epoch(value: Value) -> Value:
     """Seconds since 1970, or since midnight, with their fraction; a zone does not matter."""
+    if family_of(value.type) in ("text", "null"):
+        return _epoch(_local(value))
     _local(value)  # refuses what has no time
     if family_of(value.type) == "date":
         stamps: Value = cast(cast(value, pa.date32(), safe=False), pa.timestamp("s"))
@@ -265,8 +298,30 @@ def _fraction(stamps: Value) -> Value:
 _FINE: Mapping[str, int] = MappingProxyType({"millisecond": 10**6, "microsecond": 10**3, "nanosecond": 1, "epoch": 0})
 
 
+def _duration_part(name: str, value: Value) -> Value:
+    """A length of time in a unit, what is left of it cut off; its seconds with a fraction as `epoch`."""
+    ticks, per_second = value.cast(pa.int64()), PER_SECOND[value.type.unit]
+    if name == "epoch":
+        return pc.divide(cast(ticks, pa.float64(), safe=False), constant(float(per_second)))
+    nanoseconds = _DURATIONS.get(name)
+    if nanoseconds is None:
+        raise FilterError(f"a duration has no {name}", cure=f"Known parts: {', '.join(_DURATIONS)}, epoch.")
+    own = 10**9 // per_second
+    if nanoseconds >= own:
+        return pc.divide(ticks, constant(nanoseconds // own, pa.int64()))
+    return pc.multiply_checked(ticks, constant(own // nanoseconds, pa.int64()))
+
+
+_DURATIONS: Mapping[str, int] = MappingProxyType(
+    {"week": 604_800 * 10**9, "day": 86_400 * 10**9, "hour": 3600 * 10**9, "minute": 60 * 10**9, "second": 10**9}
+    | {"millisecond": 10**6, "microsecond": 10**3, "nanosecond": 1}
+)
+
+
 def _date_part(part: Value, value: Value) -> Value:
     name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
+    if pa.types.is_duration(value.type):
+        return _duration_part(name, value)
     if name in _FINE:
         return _fine_part(name, value)
     if name not in _PARTS:
@@ -289,6 +344,8 @@ def _date_trunc(part: Value, value: Value) -> Value:
     stamps = _local(value)
     if family_of(stamps.type) == "date":
         stamps = cast(cast(stamps, pa.date32(), safe=False), pa.timestamp("ns"))
+    if family_of(stamps.type) == "time" and known.index(name) < known.index("hour"):
+        raise FilterError(f"date_trunc of a time to the {name}", cure="A time has hours and what is less.")
     zone = zone_of(value.type)
     if zone is not None and name in ("minute", "second", "millisecond", "microsecond"):
         return with_zone(pc.floor_temporal(without_zone(value), unit=name), zone)
@@ -306,7 +363,8 @@ def _arrow_cast(value: Value, name: Value, *, safe: bool) -> Value:
 
     if not is_scalar(name) or name.as_py() is None:
         raise FilterError("arrow_cast takes the name of a type", cure="Write it as 'Int64'.")
-    return cast_to(value, str(name.as_py()).lower(), (), safe=safe)
+    text = str(name.as_py())
+    return cast_to(value, text if "(" in text else text.lower(), (), safe=safe)
 
 
 def _get_field(value: Value, name: Value) -> Value:
@@ -339,6 +397,12 @@ def _make_map(*parts: Value) -> Value:
 
 
 _DOUBLES = frozenset(NUMBER_FUNCTIONS) - {"greatest", "least", "nvl2", "nanvl", "atan2"} | {"round"}
+_OF_TEXTS = frozenset(
+    {"concat", "concat_ws", "reverse", "length", "char_length", "character_length", "left", "right", "lpad", "rpad"}
+    | {"substr_index", "substring_index", "translate", "overlay", "find_in_set", "contains_tokens", "regexp_match"}
+    | {"regexp_replace", "regexp_count", "regexp_instr", "to_char", "date_format", "array_to_string", "list_to_string"}
+    | {"array_join", "list_join", "nvl", "ifnull", "nvl2", "arrow_cast", "arrow_try_cast"}
+)
 _AS_THEY_ARE = frozenset({"struct", "row", "named_struct"})
 _MANY = 255
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
@@ -346,7 +410,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "lower": (1, 1, _cased(pc.ascii_lower, str.lower, "lower")),
         "upper": (1, 1, _cased(pc.ascii_upper, str.upper, "upper")),
         "trim": (1, 1, _text(pc.utf8_trim_whitespace, "trim")),
-        "reverse": (1, 1, _text(pc.utf8_reverse, "reverse")),
+        "reverse": (1, 1, lambda value: pc.utf8_reverse(as_text(value, "reverse"))),
         "length": (1, 1, _length),
         "char_length": (1, 1, _length),
         "character_length": (1, 1, _length),
@@ -354,7 +418,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "substr": (2, 3, _substring),
         "substring": (2, 3, _substring),
         "concat": (1, _MANY, _concat),
-        "concat_ws": (2, _MANY, _concat_ws),
+        "concat_ws": (1, _MANY, _concat_ws),
         "starts_with": (2, 2, _search(pc.starts_with, "starts_with")),
         "ends_with": (2, 2, _search(pc.ends_with, "ends_with")),
         "contains": (2, 2, _search(contains, "contains")),
@@ -366,14 +430,14 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
         "list_contains": (2, 2, array_contains),
         "array_has_any": (2, 2, array_has_any),
         "array_has_all": (2, 2, array_has_all),
-        "array_length": (1, 1, length_of),
-        "list_length": (1, 1, length_of),
+        "array_length": (1, 2, length_of),
+        "list_length": (1, 2, length_of),
         "cardinality": (1, 1, cardinality),
         "arrow_typeof": (1, 1, lambda value: constant(type_name(value.type))),
         "array_element": (2, 2, element),
         "coalesce": (1, _MANY, _coalesce),
-        "ifnull": (2, 2, _coalesce),
-        "nvl": (2, 2, _coalesce),
+        "ifnull": (2, 2, _nvl),
+        "nvl": (2, 2, _nvl),
         "nullif": (2, 2, _nullif),
         "if": (3, 3, _if),
         "isnan": (1, 1, _number(pc.is_nan)),

@@ -12,38 +12,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, zip_longest
-from itertools import repeat as forever
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain
+from lance_core.expr.coerce import Value, as_text, cast, family_of, plain, repeat
 from lance_core.expr.common_type import as_common, cast_common, common_type
 from lance_core.expr.compare import key_of
 from lance_core.expr.lists import dims_of, element
+from lance_core.expr.rows import made_of, rows_of
 from lance_core.expr.text_functions import MAX_TEXT
 from lance_core.expr.value_text import is_list, plain_text
 
+pc: Any = compute  # the stubs know only some of what the kernels take
 Items = list[Any]
 Row = tuple[int, int, Callable[..., Value]]
 _SKIP = object()
-
-
-def rows_of(values: Sequence[Value]) -> Iterable[tuple[Any, ...]]:
-    """The values of each row; of one row, when all are constants."""
-    if all(is_scalar(value) for value in values):
-        return [tuple(value.as_py() for value in values)]
-    return zip(*(forever(value.as_py()) if is_scalar(value) else value.to_pylist() for value in values), strict=False)
-
-
-def made_of(found: Iterable[Any], kind: pa.DataType, values: Sequence[Value]) -> Value:
-    """The results as a column; as a constant, when all values are."""
-    made = pa.array([*found], kind)
-    return made[0] if all(is_scalar(value) for value in values) else made
 
 
 def _item_type(kind: Any, name: str) -> Any:
@@ -83,12 +73,11 @@ def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: p
     def call(*given: Value) -> Value:
         values = [plain(value) for value in given]
         found = _item_type(values[0].type, name) if kind is None else kind
-        if name == "array_to_string" and not {family_of(value.type) for value in values[1:]} <= {"text", "null"}:
-            raise FilterError("array_to_string joins by a text", cure="CAST it to string.")
         item = _item_type(values[0].type, name)
-        if name in ("array_position", "array_positions") and pa.types.is_floating(item):
-            both = common_type((item, values[1].type))
-            values[:2] = [cast_common(values[0], pa.list_(both)), cast_common(values[1], both)]
+        if name in ("array_position", "array_positions") and item != values[1].type:
+            with suppress(FilterError):  # what has no type in common is in no list
+                both = common_type((item, values[1].type))
+                values[:2] = [cast_common(values[0], pa.list_(both)), cast_common(values[1], both)]
         results = (None if row[0] is None else function(*row) for row in rows_of(values))
         return made_of(results, found, values)
 
@@ -163,11 +152,13 @@ def _resize(items: Items, size: int | None, fill: Any = None) -> Items:
 def _slice(items: Items, first: int | None, last: int | None, step: int = 1) -> Items | None:
     if first is None or last is None or step is None:
         return None
-    if step == 0:
-        raise FilterError("array_slice takes a step other than 0")
     begin = first + len(items) if first < 0 else max(first - 1, 0)
     end = last + len(items) if last < 0 else min(last, len(items)) - 1
     begin = max(begin, 0)
+    if step == 0:
+        if begin > end or begin >= len(items):
+            return []
+        raise FilterError("array_slice takes a step other than 0")
     if step > 0:
         return items[begin : end + 1 : step]
     return items[begin : end - 1 if end > 0 else None : step] if len(items) > begin >= end >= 0 else []
@@ -193,24 +184,39 @@ def _position(items: Items, wanted: Any, first: int = 1) -> int | None:
     return next((number for number, item in enumerate(items, 1) if number >= first and key_of(item) == key), None)
 
 
-def _as_text(items: Items, by: str | None, null: str | None = None) -> str | None:
+def _joined(items: Items, by: str | None, null: str | None = None) -> str | None:
     if by is None:
         return None
-    texts = [text for item in items if (text := null if item is None else _text(item)) is not None]
+    texts = [text for item in _leaves(items) if (text := null if item is None else item) is not None]
     size = sum(map(len, texts)) + len(by) * max(len(texts) - 1, 0)
     if size > MAX_TEXT:
         raise FilterError(f"array_to_string returns a string of {size:,} characters, the limit is {MAX_TEXT:,}")
     return by.join(texts)
 
 
-def _text(item: Any) -> str:
-    if isinstance(item, bool):
-        return "true" if item else "false"
-    if isinstance(item, float):
-        return str(plain_text(item))
-    if isinstance(item, (int, str)):
-        return str(item)
-    raise FilterError(f"array_to_string of {type(item).__name__}", cure="CAST the items to strings.")
+def _leaves(items: Items) -> Iterable[Any]:
+    """What is in lists of lists; a null list in one is an item."""
+    return chain.from_iterable(_leaves(item) if isinstance(item, list) else (item,) for item in items)
+
+
+def _array_to_string(given: Value, *others: Value) -> Value:
+    lists = plain(given)
+    _item_type(lists.type, "array_to_string")
+    values = [_with_text(lists), *(as_text(other, "array_to_string") for other in others)]
+    return made_of((None if row[0] is None else _joined(*row) for row in rows_of(values)), pa.string(), values)
+
+
+def _with_text(lists: Value) -> Value:
+    """Lists of the texts of their items, those of floats without an exponent."""
+    if isinstance(lists, pa.Scalar):
+        return _with_text(repeat(lists, 1))[0] if lists.is_valid else constant(None, pa.list_(pa.string()))
+    if not is_list(lists.type):
+        if pa.types.is_floating(lists.type):
+            return pa.array([None if item is None else plain_text(item) for item in lists.to_pylist()], pa.string())
+        return cast(lists, pa.string())
+    counts = pc.fill_null(pc.list_value_length(lists), 0)
+    ends = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(pc.cast(counts, pa.int64())).cast(pa.int64())])
+    return pa.LargeListArray.from_arrays(ends, _with_text(pc.list_flatten(lists)), mask=lists.is_null())
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[[Items], Any]:
@@ -255,10 +261,14 @@ def _string_to_array(*given: Value) -> Value:
 
 
 def _flatten(given: Value) -> Value:
-    inner = _item_type(plain(given).type, "flatten")
-    kind = pa.list_(_item_type(inner, "flatten"))
-    rows = rows_of([plain(given)])
-    found = (None if row is None else [*chain.from_iterable(part or [] for part in row)] for (row,) in rows)
+    """The lists of a list as one; a list of no lists as it is."""
+    lists = plain(given)
+    inner: Any = _item_type(lists.type, "flatten")
+    if not is_list(inner):
+        return cast(lists, pa.list_(inner)) if pa.types.is_fixed_size_list(lists.type) else lists
+    is_large = pa.types.is_large_list(lists.type) or pa.types.is_large_list(inner)
+    kind = pa.large_list(inner.value_type) if is_large else pa.list_(inner.value_type)
+    found = (None if row is None else [*chain.from_iterable(part or [] for part in row)] for (row,) in rows_of([lists]))
     return made_of(found, kind, [given])
 
 
@@ -329,6 +339,28 @@ def _zip(*given: Value) -> Value:
     return made_of(map(row_of, rows_of(given)), pa.list_(pa.struct(fields)), given)
 
 
+_CONCAT = _lists("array_concat", 1, 255, _concat, items=range(255))[2]
+
+
+def _array_concat(*given: Value) -> Value:
+    """Lists behind each other; a list among lists of such lists is one item of them."""
+    values = [plain(value) for value in given]
+    depths = [_depth(value.type) for value in values]
+    items = [
+        _as_item(value) if depth == max(depths) - 1 and not pa.types.is_null(value.type) else value
+        for value, depth in zip(values, depths, strict=True)
+    ]
+    return _CONCAT(*items)
+
+
+def _as_item(value: Value) -> Value:
+    return made_of(([row] for (row,) in rows_of([value])), pa.list_(value.type), [value])
+
+
+def _depth(kind: Any) -> int:
+    return 1 + _depth(kind.value_type) if is_list(kind) else 0
+
+
 _SINGLE: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         "array_append": (1,), "array_prepend": (0,), "array_remove": (1,), "array_remove_n": (1,), "array_remove_all": (1,),
@@ -342,7 +374,7 @@ _NAMED: Mapping[str, Row] = MappingProxyType(
     {
         "array_append": _lists("array_append", 2, 2, lambda items, item: [*(items or []), item]),
         "array_prepend": _lists("array_prepend", 2, 2, lambda item, items: [item, *(items or [])], items=(1,)),
-        "array_concat": _lists("array_concat", 1, 255, _concat, items=range(255)),
+        "array_concat": (1, 255, _array_concat),
         "array_distinct": _lists("array_distinct", 1, 1, _unless_null(_distinct)),
         "array_except": _lists("array_except", 2, 2, _set(_which(are_in=False)), items=_BOTH),
         "array_intersect": _lists("array_intersect", 2, 2, _set(_which(are_in=True)), items=_BOTH),
@@ -369,7 +401,7 @@ _NAMED: Mapping[str, Row] = MappingProxyType(
             lambda items, wanted: [at for at, item in enumerate(items, 1) if key_of(item) == key_of(wanted)],
             pa.list_(pa.uint64()),
         ),
-        "array_to_string": _of("array_to_string", 2, 3, _as_text, pa.string()),
+        "array_to_string": (2, 3, _array_to_string),
         "array_max": _of("array_max", 1, 1, _extreme(lambda known: max(known, key=order_of)), None),
         "array_min": _of("array_min", 1, 1, _extreme(lambda known: min(known, key=order_of)), None),
         "array_any_value": _of("array_any_value", 1, 1, _extreme(lambda known: known[0]), None),

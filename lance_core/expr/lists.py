@@ -22,6 +22,7 @@ from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, repeat
 from lance_core.expr.common_type import as_common
 from lance_core.expr.compare import compare, is_in, key_of, total_order
+from lance_core.expr.rows import items_of, made_of, rows_of
 from lance_core.expr.value_text import is_list
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -36,6 +37,8 @@ def _require_list(value: Value, what: str) -> Value:
 
 def array_contains(lists: Value, item: Value) -> Value:
     """Whether each list holds the item; null for a null list or a null item."""
+    if pa.types.is_null(lists.type):
+        return cast(lists, pa.bool_())
     rows = _require_list(lists, "array_has")
     if not isinstance(item, pa.Scalar):
         if is_scalar(lists):
@@ -101,7 +104,7 @@ def _by_sets(lists: Value, wanted: Value, what: str, holds: Callable[[set[Any], 
 
 def keys_of(lists: Value) -> list[list[Any] | None]:
     """The items of each list as values that are equal where SQL's items are: NaN equals itself, -0.0 is not 0.0."""
-    return [None if row is None else [key_of(item) for item in row] for row in lists.to_pylist()]
+    return [None if row is None else [key_of(item) for item in row] for row in items_of(lists)]
 
 
 def _none(flat: Value) -> Value:
@@ -123,12 +126,23 @@ def _any_item(rows: pa.Array[Any], found: Value) -> pa.Array[Any]:
     return arrow_of(hits, pa.bool_(), mask=mask)
 
 
-def length_of(value: Value) -> Value:
-    """Number of items of each list."""
+def length_of(value: Value, dimension: Value | None = None) -> Value:
+    """Number of items of each list; of its first item, the first of that, by the number of a dimension from 1."""
+    if dimension is not None:
+        return made_of((_size_in(*row) for row in rows_of((value, dimension))), pa.uint64(), (value, dimension))
+    if pa.types.is_null(value.type):
+        return cast(value, pa.int64())
     if family_of(value.type) in ("text", "bytes"):
         raise FilterError(f"expected a list, got {value.type}", cure="Use length() for strings.")
     result = pc.list_value_length(_require_list(value, "array_length"))
     return cast(result, pa.int64())[0] if is_scalar(value) else cast(result, pa.int64())
+
+
+def _size_in(items: list[Any] | None, dimension: int | None) -> int | None:
+    if items is None or dimension is None or dimension < 1:
+        return None
+    sizes = dims_of(items)
+    return sizes[dimension - 1] if dimension <= len(sizes) else None
 
 
 def cardinality(value: Value) -> Value:
@@ -145,11 +159,7 @@ def _holds_lists(value: Value) -> bool:
 
 
 def _num_leaves(value: Value) -> Value:
-    rows = (
-        [None if row is None else math.prod(dims_of(row)) for row in repeat(value, 1).to_pylist()]
-        if is_scalar(value)
-        else [None if row is None else math.prod(dims_of(row)) for row in value.to_pylist()]
-    )
+    rows = [None if row is None else math.prod(dims_of(row)) for row in items_of(value)]
     made = pa.array(rows, pa.int64())
     return made[0] if is_scalar(value) else made
 
@@ -171,6 +181,8 @@ def element(lists: Value, index: Value) -> Value:
         and lists.type.get_field_index(str(index.as_py())) >= 0
     ):
         return pc.struct_field(lists, str(index.as_py()))
+    if pa.types.is_null(lists.type):
+        return lists
     rows = _require_list(lists, "an index")
     if not pa.types.is_integer(index.type) and not pa.types.is_null(index.type):
         raise FilterError(f"a list index must be an integer, counted from 1, got {index.type}")
@@ -191,12 +203,7 @@ def map_of(keys: Value, values: Value) -> Value:
     for value, what in ((keys, "the keys of map"), (values, "the values of map")):
         _require_list(value, what)
     kind = pa.map_(keys.type.value_type, values.type.value_type)
-    if is_scalar(keys) and is_scalar(values):
-        return constant(_entries(keys.as_py(), values.as_py()), kind)
-    count = len(values) if is_scalar(keys) else len(keys)
-    given = ((repeat(value, count) if is_scalar(value) else value).to_pylist() for value in (keys, values))
-    rows = zip(*given, strict=True)
-    return pa.array([_entries(*row) for row in rows], kind)
+    return made_of((_entries(*row) for row in rows_of((keys, values))), kind, (keys, values))
 
 
 def _entries(keys: list[Any] | None, values: list[Any] | None) -> list[tuple[Any, Any]] | None:

@@ -19,9 +19,9 @@ from pyarrow import compute
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
-from lance_core.expr.common_type import as_common, integer_type
+from lance_core.expr.common_type import as_common, cast_common, integer_type, shown_type
 from lance_core.expr.compare import compare, total_order
-from lance_core.expr.list_functions import made_of, rows_of
+from lance_core.expr.rows import made_of, rows_of
 from lance_core.expr.text_functions import by_row
 from lance_core.expr.value_text import is_list
 
@@ -148,30 +148,31 @@ def _floating(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return pa.float32()
 
 
-def _extreme(name: str, kernel: Callable[..., Value]) -> Callable[..., Value]:
+def _extreme(name: str) -> Callable[..., Value]:
     def function(*values: Value) -> Value:
-        given = as_common(values[::-1])[::-1]  # of two zones the first is kept, as in comparisons
-        family = family_of(given[0].type)
-        if family == "nested":
-            raise FilterError(f"{name} takes values that have an order, got {given[0].type}")
+        # Of two zones the first is kept, as in comparisons.
+        given = as_common(values[::-1], compared=True)[::-1] if len(values) > 1 else [*values]
         result = given[0]
         for value in given[1:]:
-            result = _extreme_of(name, kernel, result, value)
+            result = _extreme_of(name, result, value)
         return result
 
     return function
 
 
-def _extreme_of(name: str, kernel: Callable[..., Value], left: Value, right: Value) -> Value:
-    """By the order of comparisons: NaN is above all numbers, and -0.0 below 0.0."""
-    if not pa.types.is_floating(left.type):
-        if family_of(left.type) in ("text", "bytes", "bool", "decimal", "int", "null"):
-            return pc.if_else(_first_wins(name, left, right), left, right)
-        return kernel(left, right, skip_nulls=True)
-    return pc.if_else(_first_wins(name, left, right), left, right)
+def _extreme_of(name: str, left: Value, right: Value) -> Value:
+    wins = _first_wins(name, left, right)
+    if not pa.types.is_nested(left.type):
+        return pc.if_else(wins, left, right)
+    rows = len(wins) if not is_scalar(wins) else 1
+    first, second = (repeat(side, rows) if is_scalar(side) else side for side in (left, right))
+    taken = pc.if_else(wins, arrow_of(np.arange(rows)), arrow_of(np.arange(rows, 2 * rows)))
+    made = pa.concat_arrays([first, second]).take(repeat(taken, rows) if is_scalar(taken) else taken)
+    return made[0] if is_scalar(left) and is_scalar(right) else made
 
 
 def _first_wins(name: str, left: Value, right: Value) -> Value:
+    """By the order of comparisons: NaN is above all numbers, and -0.0 below 0.0. Nulls never win."""
     if pa.types.is_null(left.type):
         return constant(True)
     if pa.types.is_floating(left.type):
@@ -183,8 +184,8 @@ def _first_wins(name: str, left: Value, right: Value) -> Value:
 
 
 def _nvl2(test: Value, then: Value, otherwise: Value) -> Value:
-    left, right = as_common((then, otherwise))
-    return pc.if_else(pc.is_valid(test), left, right)
+    kind = shown_type((then.type, otherwise.type))
+    return pc.if_else(pc.is_valid(test), cast_common(then, kind), cast_common(otherwise, kind))
 
 
 def _whole(function: Callable[..., int]) -> Callable[..., Value]:
@@ -249,8 +250,8 @@ _VECTORS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType
 )
 NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
-        "greatest": (1, 255, _extreme("greatest", pc.max_element_wise)),
-        "least": (1, 255, _extreme("least", pc.min_element_wise)),
+        "greatest": (1, 255, _extreme("greatest")),
+        "least": (1, 255, _extreme("least")),
         "nvl2": (3, 3, _nvl2),
         "nanvl": (2, 2, _nanvl),
         "sqrt": (1, 1, _float(pc.sqrt)),

@@ -61,7 +61,7 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
     check_size(sql)
     tree = _parse_tree(sql)
     try:
-        expr = _Translator(sql, schema).translate(tree)
+        expr = ast.settled(_Translator(sql, schema).translate(tree))
         type_of(expr, schema)
     except FilterError as error:
         if sql in str(error):
@@ -74,7 +74,7 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
 
 def translate_tree(tree: Any, schema: pa.Schema) -> Expr:
     """A tree of sqlglot's, of this dialect or of one with its kinds of nodes. Raises FilterError as `parse_value` does."""
-    return _Translator("", schema).translate(tree)
+    return ast.settled(_Translator("", schema).translate(tree))
 
 
 def check_size(sql: str) -> None:

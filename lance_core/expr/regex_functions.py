@@ -23,14 +23,14 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, family_of, plain
-from lance_core.expr.list_functions import made_of, rows_of
+from lance_core.expr.coerce import Value, as_text, family_of, plain
 from lance_core.expr.patterns import MAX_SECONDS, compiled, in_time, regex_module
+from lance_core.expr.rows import made_of, rows_of
 from lance_core.expr.text_functions import MAX_TEXT
 
 Row = tuple[int, int, Callable[..., Value]]
 _FLAGS = MappingProxyType({"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "U": 0, "g": 0})
-_GROUP = re.compile(r"\\(\d*)|\$(\d+)|\$\{(\w+)\}")
+_GROUP = re.compile(r"\\?\\(\d+)|\$([0-9A-Za-z_]+)|\$\{(\w*)\}|\$\$")
 
 
 @lru_cache(maxsize=64)
@@ -44,39 +44,52 @@ def _flags(letters: str) -> int:
 
 
 @lru_cache(maxsize=64)
-def _template(replacement: str) -> str:
-    """The replacement with groups in Python's words; a backslash without a number is nothing."""
-    parts, end = [], 0
+def _template(replacement: str) -> tuple[str, ...]:
+    """The replacement as text, group, text, group, ..., text; `$$` is a dollar, and `$1x` is the group of that name."""
+    parts, text, end = [], "", 0
     for match in _GROUP.finditer(replacement):
-        group = next(filter(None, match.groups()), None)
-        parts += [replacement[end : match.start()], "" if group is None else rf"\g<{group}>"]
+        text += replacement[end : match.start()]
         end = match.end()
-    return "".join([*parts, replacement[end:]])
+        group = next(filter(None, match.groups()), None)
+        if group is None:
+            text += "$" if match[0] == "$$" else ""
+        else:
+            parts += [text, group]
+            text = ""
+    return (*parts, text + replacement[end:])
+
+
+def _expanded(match: Any, parts: tuple[str, ...]) -> str:
+    return "".join(_group_of(match, part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def _group_of(match: Any, name: str) -> str:
+    """What a group found; nothing, where there is no such group."""
+    try:
+        return match.group(int(name) if name.isdigit() else name) or ""
+    except IndexError:
+        return ""
 
 
 def _replace(text: str | None, pattern: str | None, new: str | None, flags: str | None = "") -> str | None:
     if text is None or pattern is None or new is None or flags is None:
         return None
     try:
-        matcher = compiled(pattern, _flags(flags))
         with in_time(pattern):
-            if "g" in flags:
-                found = _replaced(text, pattern, _template(new), flags)
-            else:
-                found = matcher.sub(_template(new), text, count=1, concurrent=True, timeout=MAX_SECONDS)
-    except (regex_module().error, IndexError) as error:
+            found = _replaced(text, pattern, _template(new), flags)
+    except regex_module().error as error:
         raise FilterError(f"regexp_replace by {new!r}: {error}", cure="Name groups as $1 or ${name}.") from error
     if len(found) > MAX_TEXT:
         raise FilterError(f"regexp_replace makes a text of more than {MAX_TEXT:,} characters")
     return found
 
 
-def _replaced(text: str, pattern: str, template: str, flags: str) -> str:
-    parts, end = [], 0
-    for match in _found(text, pattern, flags):
-        parts += [text[end : match.start()], match.expand(template)]
+def _replaced(text: str, pattern: str, parts: tuple[str, ...], flags: str) -> str:
+    made, end = [], 0
+    for match in islice(_found(text, pattern, flags), None if "g" in flags else 1):
+        made += [text[end : match.start()], _expanded(match, parts)]
         end = match.end()
-    return "".join([*parts, text[end:]])
+    return "".join([*made, text[end:]])
 
 
 def _begin(start: int) -> int:
@@ -99,7 +112,7 @@ def _instr(
     text: str | None, pattern: str | None, start: int | None = 1, number: int | None = 1, flags: str | None = "",
     group: int | None = 0,
 ) -> int | None:  # fmt: skip
-    if pattern == "":
+    if pattern == "" or text == "":
         return 0
     if text is None or pattern is None:
         return None
@@ -164,11 +177,17 @@ def _row(
     name: str, fewest: int, most: int, function: Callable[..., object], kind: pa.DataType | None, *families: str
 ) -> Row:
     def call(*given: Value) -> Value:
-        values = [plain(value) for value in given]
+        values = [
+            as_text(value, name) if family == "any" else plain(value) for value, family in zip(given, families, strict=False)
+        ]
         for value, family in zip(values, families, strict=False):
-            if family_of(value.type) not in (*family.split("|"), "null"):
+            if family_of(value.type) not in (*family.split("|"), "null") and family != "any":
                 raise FilterError(f"{name} takes {family} here, got {value.type}", cure="CAST it.")
         result = pa.string() if kind is None else kind
+        if name == "regexp_replace" and any(
+            family_of(value.type) not in ("text", "null") for value in map(plain, given[:3])
+        ):
+            result = pa.large_string()
         if name == "find_in_set" and pa.large_string() == values[0].type == values[1].type:
             result = pa.int64()
         return made_of((function(*row) for row in rows_of(values)), result, values)
@@ -178,12 +197,12 @@ def _row(
 
 REGEX_FUNCTIONS: Mapping[str, Row] = MappingProxyType(
     {
-        "regexp_replace": _row("regexp_replace", 3, 4, _replace, None, "text", "text", "text", "text"),
-        "regexp_count": _row("regexp_count", 2, 4, _count, pa.int64(), "text", "text", "int", "text"),
-        "regexp_instr": _row("regexp_instr", 2, 6, _instr, pa.int64(), "text", "text", "int", "int", "text", "int"),
-        "overlay": _row("overlay", 3, 4, _overlay, None, "text", "text", "int", "int"),
-        "find_in_set": _row("find_in_set", 2, 2, _find_in_set, pa.int32(), "text", "text"),
-        "contains_tokens": _row("contains_tokens", 2, 2, _contains_tokens, pa.bool_(), "text", "text"),
+        "regexp_replace": _row("regexp_replace", 3, 4, _replace, None, "any", "any", "any", "text"),
+        "regexp_count": _row("regexp_count", 2, 4, _count, pa.int64(), "any", "any", "int", "text"),
+        "regexp_instr": _row("regexp_instr", 2, 6, _instr, pa.int64(), "any", "any", "int", "int", "text", "int"),
+        "overlay": _row("overlay", 3, 4, _overlay, None, "any", "any", "int", "int"),
+        "find_in_set": _row("find_in_set", 2, 2, _find_in_set, pa.int32(), "any", "any"),
+        "contains_tokens": _row("contains_tokens", 2, 2, _contains_tokens, pa.bool_(), "any", "any"),
         "decode": _row("decode", 2, 2, _decode, pa.binary(), "text|bytes", "text"),
     }
 )

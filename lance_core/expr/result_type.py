@@ -22,7 +22,7 @@ from lance_core.expr import ast, decimals
 from lance_core.expr.arithmetic import fits
 from lance_core.expr.ast import Expr
 from lance_core.expr.coerce import family_of
-from lance_core.expr.common_type import common_type, decimal_of, integer_type
+from lance_core.expr.common_type import common_type, compared_type, decimal_of, integer_type, shown_type
 from lance_core.expr.evaluate import evaluate_value, type_of
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -62,7 +62,10 @@ def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | N
         return _text_of([expr.left, expr.right], schema)
     if expr.op in ("<<", ">>"):
         return None  # what is computed has the right type
-    left, right = _operand(expr.left, expr.right, schema), _operand(expr.right, expr.left, schema)
+    left, right = (
+        _operand(one, other, schema) if expr.bends else stored_type(one, schema)
+        for one, other in ((expr.left, expr.right), (expr.right, expr.left))
+    )
     if left is None or right is None:
         return None
     if pa.types.is_null(left) != pa.types.is_null(right) and {family_of(left), family_of(right)} <= {"null", "int"}:
@@ -133,7 +136,11 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
     if expr.name in _COMMON:
         first, last = _COMMON[expr.name]
         kinds = [stored_type(item, schema) for item in expr.arguments[first:last]]
-        return common_type(kinds[::-1] if expr.name in ("nullif", "greatest", "least") else kinds)
+        if expr.name in ("greatest", "least") and len(kinds) == 1:
+            return kinds[0]
+        if expr.name in ("nvl", "ifnull", "nvl2"):
+            return shown_type(kinds)
+        return compared_type(kinds[::-1]) if expr.name in ("nullif", "greatest", "least") else common_type(kinds)
     return None
 
 

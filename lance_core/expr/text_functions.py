@@ -12,14 +12,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
-from itertools import repeat as forever
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, family_of, is_scalar, plain
+from lance_core.expr.coerce import Value, as_text, family_of, plain
+from lance_core.expr.rows import made_of, rows_of
 
 MAX_TEXT = 1 << 24
 """Characters of one value that a function may make: a filter must not fill the memory."""
@@ -28,24 +28,26 @@ _HASHES = ("md5", "sha224", "sha256", "sha384", "sha512")
 
 def by_row(function: Callable[..., Any], kind: pa.DataType, *values: Value) -> Value:
     """The function of each row's values; null where one of them is null."""
-    if all(is_scalar(value) for value in values):
-        rows = [tuple(value.as_py() for value in values)]
-    else:
-        columns = [forever(value.as_py()) if is_scalar(value) else value.to_pylist() for value in values]
-        rows = list(zip(*columns, strict=False))
-    found = pa.array([None if None in row else function(*row) for row in rows], kind)
-    return found[0] if all(is_scalar(value) for value in values) else found
+    return made_of((None if None in row else function(*row) for row in rows_of(values)), kind, values)
 
 
 def _made(name: str, function: Callable[..., Any], kind: pa.DataType, families: tuple[str, ...]) -> Callable[..., Value]:
     """A function whose arguments are of these families."""
 
     def call(*values: Value) -> Value:
-        plains = [plain(value) for value in values]
+        plains = [
+            as_text(value, name) if family == "any" else plain(value)
+            for value, family in zip(values, (*families, *families[-1:] * len(values)), strict=False)
+        ]
         for value, family in zip(plains, families, strict=False):
-            if family_of(value.type) not in (*family.split("|"), "null"):
+            if family_of(value.type) not in (*family.split("|"), "null") and family != "any":
                 raise FilterError(f"{name} expects {family}, got {value.type}", cure="CAST it.")
-        is_large = bool(plains) and plains[0].type == pa.large_string()
+        kinds = [value.type for value in plains]
+        is_large = any(kind == pa.large_string() for kind in (kinds if name == "replace" else kinds[:1]))
+        if name == "encode":
+            is_large = kinds[0] in (pa.large_string(), pa.large_binary())
+        if name == "substr_index":
+            is_large = kinds[:2] == [pa.large_string()] * 2
         return by_row(function, _LARGE[kind] if is_large and name not in _SMALL else kind, *plains)
 
     return call
@@ -54,7 +56,7 @@ def _made(name: str, function: Callable[..., Any], kind: pa.DataType, families: 
 _LARGE: Mapping[pa.DataType, pa.DataType] = MappingProxyType(
     {pa.string(): pa.large_string(), pa.int32(): pa.int64(), pa.binary(): pa.binary()}
 )
-_SMALL = frozenset({"ascii", "left", "right", "substr_index", "md5"})
+_SMALL = frozenset({"ascii", "left", "right", "md5"})
 """Functions that give a short text or number of a long text too."""
 
 
@@ -180,18 +182,18 @@ def _row(
 
 _ANY = "text|bytes"
 _POSITION = _row("strpos", 2, 2, lambda text, part: text.find(part) + 1, pa.int32(), "text", "text")
-_SUBSTR_INDEX = _row("substr_index", 3, 3, _substr_index, pa.string(), "text", "text", "int")
+_SUBSTR_INDEX = _row("substr_index", 3, 3, _substr_index, pa.string(), "any", "any", "int")
 TEXT_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
         "strpos": _POSITION,
         "instr": _POSITION,
         "position": _POSITION,
-        "left": _row("left", 2, 2, _left, pa.string(), "text", "int"),
-        "right": _row("right", 2, 2, _right, pa.string(), "text", "int"),
+        "left": _row("left", 2, 2, _left, pa.string(), "any", "int"),
+        "right": _row("right", 2, 2, _right, pa.string(), "any", "int"),
         "replace": _row("replace", 3, 3, _replace, pa.string(), "text", "text", "text"),
         "repeat": _row("repeat", 2, 2, _repeat, pa.string(), "text", "int"),
-        "lpad": _row("lpad", 2, 3, _lpad, pa.string(), "text", "int", "text"),
-        "rpad": _row("rpad", 2, 3, _rpad, pa.string(), "text", "int", "text"),
+        "lpad": _row("lpad", 2, 3, _lpad, pa.string(), "any", "int", "any"),
+        "rpad": _row("rpad", 2, 3, _rpad, pa.string(), "any", "int", "any"),
         "btrim": _stripped("btrim", str.strip),
         "ltrim": _stripped("ltrim", str.lstrip),
         "rtrim": _stripped("rtrim", str.rstrip),
@@ -199,7 +201,7 @@ TEXT_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingPro
         "substr_index": _SUBSTR_INDEX,
         "substring_index": _SUBSTR_INDEX,
         "initcap": _row("initcap", 1, 1, _initcap, pa.string(), "text"),
-        "translate": _row("translate", 3, 3, _translate, pa.string(), "text", "text", "text"),
+        "translate": _row("translate", 3, 3, _translate, pa.string(), "any", "any", "any"),
         "levenshtein": _row("levenshtein", 2, 2, _levenshtein, pa.int32(), "text", "text"),
         "ascii": _row("ascii", 1, 1, lambda text: ord(text[0]) if text else 0, pa.int32(), "text"),
         "chr": _row("chr", 1, 1, _chr, pa.string(), "int"),

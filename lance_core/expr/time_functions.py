@@ -12,6 +12,7 @@ those of strftime, with `%.3f` for a fraction of three digits.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -25,24 +26,27 @@ from pyarrow import compute
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr.casts import cast_to
-from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain
-from lance_core.expr.list_functions import made_of, rows_of
-from lance_core.expr.literals import parse_date, parse_instant
-from lance_core.expr.local_time import PER_SECOND, to_local, with_zone, without_zone, zone_of
+from lance_core.expr.coerce import Value, as_text, cast, family_of, instant_scalar, is_scalar, plain
+from lance_core.expr.literals import parse_instant
+from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local, with_zone, without_zone, zone_of
+from lance_core.expr.rows import made_of, rows_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 _EXACT = Context(prec=100)
+_EPOCH = dt.date(1970, 1, 1).toordinal()
 Row = tuple[int, int, Callable[..., Value]]
 _STAMPS: Mapping[str, pa.DataType] = MappingProxyType(
     {"s": pa.timestamp("s"), "ms": pa.timestamp("ms"), "us": pa.timestamp("us"), "ns": pa.timestamp("ns")}
 )
-_SPECIFIER = re.compile(r"%(\.?[369]?f|[-_0]?[A-Za-z%+])")
+_SPECIFIER = re.compile(r"%(\.?[369]?f|:z|[-_0]?[A-Za-z%+])")
 _KNOWN = frozenset("YmdHMSyjBbhAaeplIFTDRuwZzsn%UWGVCkfct")
 
 
 def _naive(value: Value, name: str) -> Value:
     """A date or timestamp as a timestamp of UTC without a zone."""
     subject = plain(value)
+    if family_of(subject.type) in ("text", "null"):
+        return cast_to(subject, "timestamp", (9,), safe=False)
     if family_of(subject.type) == "date":
         return cast(cast(subject, pa.date32(), safe=False), pa.timestamp("s"))
     if family_of(subject.type) != "timestamp":
@@ -70,17 +74,32 @@ def _stamp(unit: str, numbers: str) -> Callable[..., Value]:
         if family == "float":
             per_second = PER_SECOND[unit]
             scaled = pc.multiply(cast(subject, pa.float64()), constant(float(per_second // PER_SECOND[numbers])))
-            filled = pc.if_else(pc.fill_null(pc.is_nan(scaled), False), 0.0, scaled)
-            return cast(cast(pc.trunc(filled), pa.int64()), target)
+            ticks = (None if row is None else _ticks_of(row) for (row,) in rows_of([scaled]))
+            return cast_ticks(made_of(ticks, pa.int64(), [scaled]), target)
         if family == "decimal":
             factor = PER_SECOND[unit] // PER_SECOND[numbers]
             ticks = (None if row is None else int(_EXACT.multiply(row, factor)) for (row,) in rows_of([subject]))
-            return cast(made_of(ticks, pa.int64(), [subject]), target)
+            return cast(made_of(map(_in_64_bits, ticks), pa.int64(), [subject]), target)
         if family == "int":
             return cast(cast(cast(subject, pa.int64()), _STAMPS[numbers]), target)
         return cast(_naive(subject, "to_timestamp"), target, safe=False)
 
     return function
+
+
+def _ticks_of(number: float) -> int:
+    """A whole number; NaN as 0, and what is beyond 64 bits, infinities too, as the last of them."""
+    if math.isnan(number):
+        return 0
+    return max(min(int(number), 2**63 - 1), -(2**63)) if math.isfinite(number) else 2**63 - 1 if number > 0 else -(2**63)
+
+
+def _in_64_bits(ticks: int | None) -> int | None:
+    if ticks is not None and not -(2**63) <= ticks < 2**63:
+        raise FilterError(
+            "a timestamp is out of the range of 64-bit ticks", cure="Use a coarser unit, as to_timestamp_seconds."
+        )
+    return ticks
 
 
 def _read(text: str | None, *formats: str | None, unit: str) -> int | None:
@@ -109,19 +128,20 @@ def _to_date(value: Value, *formats: Value) -> Value:
     if family_of(subject.type) == "text":
         rows = rows_of([subject, *map(plain, formats)])
         return made_of((_day(*row) for row in rows), pa.date32(), [subject])
-    if family_of(subject.type) == "int":
-        return cast(cast(subject, pa.int32()), pa.date32())
+    if family_of(subject.type) in ("int", "float", "decimal"):
+        return cast(cast_to(subject, "int", (), safe=False), pa.date32())
     return cast_to(subject, "date", (), safe=False)
 
 
-def _day(text: str | None, *formats: str | None) -> dt.date | None:
+def _day(text: str | None, *formats: str | None) -> int | None:
+    """Days since 1970."""
     if text is None:
         return None
     if not formats:
-        return parse_date(text)
+        return parse_instant(text).nanoseconds // (86_400 * 10**9)
     for form in formats:
         if form is not None and (found := _parsed(text, form)) is not None:
-            return found.date()
+            return found.toordinal() - _EPOCH
     raise FilterError(f"{text!r} fits none of the formats {', '.join(map(repr, formats))}")
 
 
@@ -134,24 +154,33 @@ def _to_unixtime(value: Value, *formats: Value) -> Value:
 
 
 def _to_char(value: Value, form: Value) -> Value:
+    wanted = as_text(form, "to_char")
+    if pa.types.is_duration(value.type):
+        return _always(value, wanted)
     subject = _local(value, "to_char")
-    if family_of(plain(form).type) not in ("text", "null"):
-        raise FilterError(f"the format of to_char is a text, got {form.type}", cure="Write it as '%Y-%m-%d'.")
     per_second = PER_SECOND[subject.type.unit]
-    ticks = subject.cast(pa.int64())
-    rows = rows_of([ticks, plain(form)])
-    return made_of((_written(*row, per_second=per_second) for row in rows), pa.string(), [ticks])
+    zone = zone_of(plain(value).type)
+    ticks, utc = subject.cast(pa.int64()), _naive(value, "to_char").cast(pa.int64())
+    rows = rows_of([ticks, wanted, utc])
+    found = (_written(*row, per_second=per_second, has_zone=zone is not None) for row in rows)
+    return made_of(found, pa.string(), [ticks, wanted])
 
 
-def _written(ticks: int | None, form: str | None, *, per_second: int) -> str | None:
-    if ticks is None or form is None:
+def _always(value: Value, form: Value) -> Value:
+    """A duration in its own words: no format has a word for it."""
+    texts = cast(value, pa.string())
+    return pc.if_else(pc.is_valid(form), texts, constant(None, pa.string()))
+
+
+def _written(ticks: int | None, form: str | None, utc: int | None, *, per_second: int, has_zone: bool) -> str | None:
+    if ticks is None or form is None or utc is None:
         return None
     seconds, rest = divmod(ticks, per_second)
     nanoseconds = rest * (10**9 // per_second)
-    try:
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
-    except OverflowError:
-        raise FilterError("to_char of a timestamp beyond the years 1 to 9999") from None
+    # Four hundred years have as many days, and weekdays, as any other four hundred.
+    eras = (seconds + _YEAR_ONE) // _ERA if not -seconds <= _YEAR_ONE or seconds >= _YEAR_10000 else 0
+    moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds - eras * _ERA)
+    year = moment.year + 400 * eras
 
     def spelled(match: re.Match[str]) -> str:
         what = match[1]
@@ -164,10 +193,33 @@ def _written(ticks: int | None, form: str | None, *, per_second: int) -> str | N
         if what[-1] not in _KNOWN:
             raise FilterError(f"%{what} in the format {form!r}", cure="Use the specifiers of strftime.")
         if what == "Y":
-            return f"{moment.year:04}"
+            return _year(year)
+        if what == "s":
+            return str(utc // per_second)
+        if what in ("z", ":z", "Z"):
+            return _offset((ticks - utc) // per_second, by="" if what == "z" else ":") if has_zone else _no_zone(form)
+        if what == "F":
+            return f"{_year(year)}-{moment:%m-%d}"
         return moment.strftime(f"%{what}")
 
     return _SPECIFIER.sub(spelled, form)
+
+
+def _offset(seconds: int, *, by: str) -> str:
+    return f"{'-' if seconds < 0 else '+'}{abs(seconds) // 3600:02}{by}{abs(seconds) // 60 % 60:02}"
+
+
+def _no_zone(form: str) -> str:
+    raise FilterError(f"the format {form!r} has a zone, the timestamp has none", cure="CAST it to a timestamp with a zone.")
+
+
+def _year(year: int) -> str:
+    """Four digits; those of years that need more, or come before the year 0, with a sign."""
+    return f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
+
+
+_ERA = 146_097 * 86_400
+_YEAR_ONE, _YEAR_10000 = (dt.datetime(1970, 1, 1) - dt.datetime(1, 1, 1)).days * 86_400, (2_932_896 + 1) * 86_400
 
 
 def _of_numbers(name: str, make: Callable[..., Any], kind: pa.DataType) -> Callable[..., Value]:
@@ -181,22 +233,25 @@ def _of_numbers(name: str, make: Callable[..., Any], kind: pa.DataType) -> Calla
     return call
 
 
-def _time(hour: int, minute: int, second: int) -> dt.time:
+def _time(hour: int, minute: int, second: int) -> int:
     try:
-        return dt.time(hour, minute, second)
+        dt.time(hour, minute, second)
+        return (hour * 60 + minute) * 60 + second
     except (ValueError, OverflowError) as error:
         raise FilterError(f"no time {hour}:{minute}:{second}: {error}") from None
 
 
-def _date(year: int, month: int, day: int) -> dt.date:
+def _date(year: int, month: int, day: int) -> int:
     try:
-        return dt.date(year, month, day)
+        return dt.date(year, month, day).toordinal() - _EPOCH
     except (ValueError, OverflowError) as error:
         raise FilterError(f"no date {year}-{month}-{day}: {error}") from None
 
 
 def _date_bin(interval: Value, value: Value, origin: Value | None = None) -> Value:
     zone = zone_of(plain(value).type)
+    if family_of(plain(value).type) == "time":
+        return _time_bin(interval, plain(value))
     subject = _naive(value, "date_bin")
     if zone is not None or family_of(plain(value).type) == "date":
         subject = cast(subject, pa.timestamp("ns"))
@@ -217,6 +272,17 @@ def _date_bin(interval: Value, value: Value, origin: Value | None = None) -> Val
     rows = (None if tick is None else begin + (tick - begin) // step * step for (tick,) in rows_of([ticks]))
     made = made_of(rows, subject.type, [subject])
     return made if zone is None else with_zone(made, zone)
+
+
+def _time_bin(interval: Value, value: Value) -> Value:
+    """The beginning of a time's bin; bins begin at midnight."""
+    if not is_scalar(interval) or family_of(interval.type) != "duration" or not interval.is_valid:
+        raise FilterError("date_bin takes a constant interval", cure="Write it as INTERVAL '15' MINUTE.")
+    per_second = PER_SECOND[value.type.unit]
+    step = int(cast(interval, pa.duration("ns"), safe=False).cast(pa.int64()).as_py()) * per_second // 10**9
+    if not 0 < step < 86_400 * per_second:
+        raise FilterError("date_bin of a time takes an interval of less than a day, and longer than nothing")
+    return made_of((None if tick is None else tick // step * step for (tick,) in rows_of([value])), value.type, [value])
 
 
 def _today() -> Value:

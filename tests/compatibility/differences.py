@@ -1,6 +1,7 @@
 """The differences from the official library that are kept, each with the narrow rule by which the sweep knows it.
 
-`docs/differences.md` tells users of the same rows; a test compares the two.
+`docs/differences.md` tells users of the same rows; a test compares the two. A rule looks at the functions and operators of
+the expression, at the types of its columns, and at what the two answers are.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 
 from tests.compatibility.expression_sweep import Difference
 
-_TEMPORAL = ("timestamp", "duration", "time32", "time64", "date32", "date64")
 _UNIT = re.compile(r"(timestamp|duration|time32|time64)\[(\w+)")
+_FINE = ("s", "ms", "us", "ns")
 
 
 @dataclass(frozen=True)
@@ -24,109 +25,207 @@ class Kept:
     holds: Callable[[Difference], bool]
 
 
-def _calls(*names: str) -> re.Pattern[str]:
-    return re.compile(rf"\b({'|'.join(names)})\(")
+def _calls(found: Difference, *names: str) -> bool:
+    return bool(re.search(rf"\b({'|'.join(names)})\(", found.expression))
 
 
 def _columns(found: Difference) -> dict[str, str]:
     """The columns of the expression with their types."""
-    return dict(re.findall(r"(\w+): ([a-z0-9_]+(?:\[[^\]]*\])?(?:\([^)]*\))?)", found.types))
-
-
-def _units(found: Difference) -> set[str]:
-    return {unit for kind in _columns(found).values() for _, unit in _UNIT.findall(kind)}
-
-
-def _mixes_units(found: Difference) -> bool:
-    kinds = _columns(found).values()
-    literal = "timestamp '" in found.expression or "AS TIMESTAMP" in found.expression.upper()
-    dates = any(kind.startswith("date") for kind in kinds) or " AS DATE)" in found.expression or "date '" in found.expression
-    interval = "interval '" in found.expression
-    more = {"us" for _ in range(literal or interval)} | {"d" for _ in range(dates)}
-    return bool(_units(found)) and len(_units(found) | more) > 1
+    return dict(re.findall(r"(\w+): ([a-z0-9_]+(?:\[[^\]]*\])?(?:\([^)]*\))?(?:<[^>]*>)?)", found.types))
 
 
 def _has(found: Difference, *families: str) -> bool:
     return any(kind.startswith(families) for kind in _columns(found).values())
 
 
-_NARROW = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
-_OPERATOR = re.compile(r" (\+|-|\*|/|%|<<|>>) |\blength\(|^-")
+def _type(answer: str) -> str:
+    """The type of an answer: what stands before its values."""
+    return answer.partition(" [")[0]
+
+
+def _unit_of(answer: str) -> str:
+    units = [unit for _, unit in _UNIT.findall(_type(answer))]
+    return units[0] if units else ""
+
+
+def _units(found: Difference) -> bool:
+    """Two times of different units, put together: theirs is the coarser, or says that two are equal which are not."""
+    kinds = _columns(found).values()
+    units = {unit for kind in kinds for _, unit in _UNIT.findall(kind)}
+    text = found.expression
+    units |= {"us"} if "timestamp '" in text or "AS TIMESTAMP" in text.upper() or "interval '" in text else set()
+    units |= {"d"} if any(kind.startswith("date") for kind in kinds) or " AS DATE)" in text or "date '" in text else set()
+    units |= {"n"} if re.search(r"\b(to_timestamp\w*|date_trunc|from_unixtime)\(", text) else set()
+    if not (len(units) > 1 and _PUT_TOGETHER.search(text)):
+        return False
+    mine, theirs = _unit_of(found.mine), _unit_of(found.theirs)
+    if found.kind == "refused":
+        return "out of bounds" in found.mine or "overflow" in found.mine
+    coarser = bool(mine and theirs) and _FINE.index(theirs) < _FINE.index(mine)
+    return coarser or (
+        found.kind in ("value", "rows") and not (mine and theirs and mine == theirs and "duration" not in theirs)
+    )
+
+
+_PUT_TOGETHER = re.compile(
+    r" (=|!=|<|<=|>|>=|\+|-|IN|BETWEEN) | IS (NOT )?DISTINCT |"
+    r"\b(coalesce|nullif|greatest|least|make_array|make_list|nvl|nvl2|ifnull|array_\w+|list_\w+)\(",
+    re.IGNORECASE,
+)
+_TEXTS = ("string", "string_view", "large_string")
+
+
+def _nvl(found: Difference) -> bool:
+    """Officially a text, or a number that is none of the arguments' types."""
+    if not _calls(found, "nvl", "ifnull"):
+        return False
+    return _type(found.theirs) in (*_TEXTS, "double", "float") and _type(found.mine) != _type(found.theirs)
+
+
+def _arguments(found: Difference, name: str) -> list[str]:
+    """The arguments of the first call of a function."""
+    begin = re.search(rf"\b{name}\(", found.expression)
+    if begin is None:
+        return []
+    depth, parts = 0, [""]
+    for letter in found.expression[begin.end() :]:
+        depth += (letter in "([") - (letter in ")]")
+        if depth < 0:
+            break
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _nvl2(found: Difference) -> bool:
+    """The test is of another type than both results."""
+    given, known = _arguments(found, "nvl2"), _columns(found)
+    kinds = [known.get(part, part) for part in given]
+    return len(kinds) == 3 and kinds[0] not in kinds[1:] and found.kind != "broken"
+
+
+def _date_bin(found: Difference) -> bool:
+    """Before 1677 or after 2262, where nanoseconds do not reach."""
+    return _calls(found, "date_bin") and ("-621355" in found.mine or "25340" in found.mine)
+
+
+def _power(found: Difference) -> bool:
+    """Of a decimal, or of null to the power of nothing."""
+    if not _calls(found, "pow", "power"):
+        return False
+    base = (_arguments(found, "power") or _arguments(found, "pow") or [""])[0]
+    is_decimal = "decimal" in _columns(found).get(base, base).lower() or "decimal" in _type(found.theirs)
+    return is_decimal or ("None)" in found.mine and ("1.0)" in found.theirs or "bool" in found.theirs))
+
+
+def _narrow(found: Difference) -> bool:
+    """An operation on whole numbers below a function or another operator, or one whose result does not fit."""
+    if not (_has(found, *_NARROW) or _calls(found, "length", "char_length", "octet_length", "strpos", "levenshtein")):
+        return False
+    if found.kind == "refused":
+        return bool(re.search("does not fit|not in range|is not a supported operation", found.mine))
+    nested = re.search(r"\([^()]*(\([^()]*\)[^()]*)* (\+|-|\*|<<) [^()]*(\([^()]*\)[^()]*)*\)|-\w+\b", found.expression)
+    return found.kind in ("value", "rows") and nested is not None and not _has(found, "halffloat")
+
+
+_NARROW = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "int64")
+
+
+def _half(found: Difference) -> bool:
+    """Reckoned with: operators, functions of numbers, and lists made of half floats and whole numbers."""
+    operates = re.search(
+        r" (\+|-|\*|/|%) |\b(make_array|make_list|log|trunc|power|atan2|nanvl|array_\w+|list_\w+)\(", found.expression
+    )
+    return _has(found, "halffloat") and operates is not None and found.kind in ("value", "type", "rows", "refused")
+
+
+def _nested_constant(found: Difference) -> bool:
+    """A comparison of a column of floats with a constant below NOT, IS TRUE, CASE or a function."""
+    names = "|".join(name for name, kind in _columns(found).items() if kind in ("float", "halffloat"))
+    number = r"-?\d*\.?\d+(?:e-?\d+)?"
+    operator = r"\s*(?:=|!=|<|<=|>|>=|(?:NOT )?IN|(?:NOT )?BETWEEN|IS (?:NOT )?DISTINCT FROM)\s*\(?"
+    beside = rf"\b(?:{names}){operator}{number}|{number}{operator}\b(?:{names})\b|nullif\((?:{names}), {number}"
+    return bool(names) and re.search(beside, found.expression) is not None and found.kind in ("value", "rows")
+
+
+def _zoned_minus(found: Difference) -> bool:
+    """A point in time with a zone less one that has none, or the other way round."""
+    zoned = any("tz=" in kind for kind in _columns(found).values())
+    bare = any(kind.startswith(("timestamp", "date")) and "tz=" not in kind for kind in _columns(found).values())
+    literal = re.search(r"(timestamp|date) '|AS (DATE|TIMESTAMP)\)|date_trunc\('\w+', '", found.expression)
+    return zoned and (bare or literal is not None) and " - " in found.expression and "duration" in found.theirs
+
+
 KEPT = (
-    Kept("units", "ts_s = ts_ms", lambda d: _mixes_units(d)),
+    Kept("subtraction across zones", "z_ind - ts_us", _zoned_minus),
+    Kept("units", "ts_s = ts_ms", _units),
     Kept("durations", "dur_s + dur_ms", lambda d: "month_day_nano_interval" in d.theirs),
-    Kept("nvl", "nvl(d32, d32)", lambda d: bool(_calls("nvl", "ifnull").search(d.expression)) and _nvl(d)),
-    Kept("nvl2", "nvl2(s, 1, 2)", lambda d: bool(_calls("nvl2").search(d.expression))),
-    Kept("contains_tokens", "contains_tokens(s, t)", lambda d: bool(_calls("contains_tokens").search(d.expression))),
+    Kept("nvl", "nvl(d32, d32)", _nvl),
+    Kept("nvl2", "nvl2(s, 1, 2)", _nvl2),
     Kept(
-        "date_bin", "date_bin(interval '1' day, ts_s)", lambda d: bool(_calls("date_bin").search(d.expression)) and _far(d)
+        "contains_tokens",
+        "contains_tokens(s, t)",
+        lambda d: not (_arguments(d, "contains_tokens") or ["", "'"])[1].startswith("'"),
     ),
-    Kept("power", "power(dec, 2)", lambda d: bool(_calls("pow", "power").search(d.expression)) and _power(d)),
+    Kept("date_bin", "date_bin(interval '1' day, ts_s)", _date_bin),
+    Kept("power", "power(dec, 2)", _power),
+    Kept(
+        "log of itself",
+        "log(f64, f64)",
+        lambda d: _calls(d, "log") and (len({*_arguments(d, "log")}) == 1 or _arguments(d, "log")[-1] == "1"),
+    ),
     Kept(
         "length of bytes",
         "length(raw)",
-        lambda d: (
-            bool(_calls("length", "char_length", "character_length").search(d.expression)) and _has(d, "binary", "large_b")
-        ),
+        lambda d: _calls(d, "length", "char_length", "character_length") and _has(d, "binary", "large_b"),
     ),
-    Kept(
-        "narrow integers",
-        "(i8 + i8) << 1",
-        lambda d: (
-            bool(_OPERATOR.search(d.expression)) and (_has(d, *_NARROW) or "length(" in d.expression) and d.kind != "type"
-        ),
-    ),
-    Kept("half floats", "f16 + u16", lambda d: _has(d, "halffloat")),
-    Kept(
-        "trunc", "trunc(i64, 1)", lambda d: bool(re.search(r"\btrunc\(", d.expression)) and "float" in d.theirs.split(" ")[0]
-    ),
+    Kept("narrow integers", "(i8 + i8) << 1", _narrow),
+    Kept("half floats", "f16 + u16", _half),
+    Kept("trunc", "trunc(i64, 1)", lambda d: _calls(d, "trunc") and _type(d.theirs) == "float"),
     Kept(
         "empty text",
         "TRY_CAST(s AS DECIMAL(10, 2))",
-        lambda d: bool(re.search(r"CAST\(.* AS DECIMAL", d.expression, re.IGNORECASE)) and _has(d, "string", "large_string"),
+        lambda d: (
+            bool(re.search(r"CAST\(.* AS DECIMAL", d.expression, re.IGNORECASE)) and "None)]" in d.mine and "0" in d.theirs
+        ),
     ),
     Kept(
         "wide decimals",
         "TRY_CAST(huge AS BIGINT)",
-        lambda d: "CAST(" in d.expression and _has(d, "decimal256") and "int64" in d.theirs,
+        lambda d: "_CAST(" in d.expression.upper() and _has(d, "decimal256") and "None)" in d.mine,
     ),
     Kept(
         "timestamp constants",
         "date_trunc('hour', timestamp '2020-02-29 00:00:00')",
-        lambda d: d.kind == "type" and "timestamp '" in d.expression and "[ns" in d.theirs.split(" [")[0],
+        lambda d: (
+            d.kind == "type"
+            and re.search("timestamp '|AS TIMESTAMP", d.expression, re.I) is not None
+            and "[ns" in _type(d.theirs)
+            and "[us" in _type(d.mine)
+        ),
     ),
+    Kept("dictionaries", "coalesce(dict, s)", lambda d: d.kind == "type" and "dictionary<" in _type(d.theirs)),
+    Kept("constants beside floats", "NOT (f32 = 1e-7)", _nested_constant),
     Kept(
-        "dictionaries",
-        "coalesce(dict, s)",
-        lambda d: d.kind == "type" and _has(d, "dictionary"),
-    ),
-    Kept(
-        "negated floats",
-        "NOT (f32 = 1e-7)",
-        lambda d: "NOT (" in d.expression and _has(d, "float", "halffloat"),
+        "lists of other items",
+        "lll >= [1.5]",
+        lambda d: (
+            len(re.findall("list<|list_size|\\[2\\]", d.types)) + d.expression.count("[") > 1
+            and bool(re.search(r" (<|<=|>|>=) ", d.expression))
+            and "bool" in d.theirs
+        ),
     ),
     Kept(
         "lists of lists",
         "array_position(deep, NULL)",
         lambda d: (
-            "deep" in _columns(d) and bool(re.search(r"(position|indexof|positions|replace\w*|remove\w*)\(", d.expression))
+            "list<item: list" in d.types
+            and bool(re.search(r"\w*(position|indexof|positions)\(|(replace\w*|remove\w*)\(.*NULL", d.expression))
         ),
     ),
 )
-
-
-def _nvl(found: Difference) -> bool:
-    """Officially these are text, double or float where coalesce has the type of its arguments."""
-    return found.theirs.split(" ")[0] in ("string", "string_view", "large_string", "double", "float")
-
-
-def _far(found: Difference) -> bool:
-    """Before 1677 or after 2262, where nanoseconds do not reach."""
-    return "-621355" in found.mine or "25340" in found.mine
-
-
-def _power(found: Difference) -> bool:
-    return _has(found, "decimal") or "decimal" in found.expression.lower() or "1.0)" in found.theirs
 
 
 def kept(found: Difference) -> str | None:
