@@ -248,13 +248,12 @@ def _bytes_text(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def _number_text(left: Value, right: Value) -> tuple[Value, Value]:
-    from lance_core.expr.casts import cast_as
-
     if is_scalar(right):
         raise FilterError(
             f"cannot compare {left.type} with the text {right.as_py()!r}", cure="Write the number without quotes."
         )
-    return unify(left, cast_as(right, left.type, safe=False))
+    is_decimal = pa.types.is_decimal(left.type)
+    return unify(left, decimals.from_text(right, left.type) if is_decimal else cast(right, left.type))
 
 
 def _date_int(left: Value, right: Value) -> tuple[Value, Value]:
