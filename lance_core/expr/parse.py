@@ -72,9 +72,12 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
     return expr
 
 
-def translate_tree(tree: Any, schema: pa.Schema) -> Expr:
-    """A tree of sqlglot's, of this dialect or of one with its kinds of nodes. Raises FilterError as `parse_value` does."""
-    return ast.settled(_Translator("", schema).translate(tree))
+def translate_tree(tree: Any, schema: pa.Schema, *, whole: bool = True) -> Expr:
+    """A tree of sqlglot's, of this dialect or of one with its kinds of nodes. Raises FilterError as `parse_value` does.
+
+    `whole`: it stands alone, or below AND and OR, where a constant takes the type of the column beside it.
+    """
+    return ast.settled(_Translator("", schema).translate(tree), whole=whole)
 
 
 def check_size(sql: str) -> None:

@@ -120,6 +120,8 @@ class _Rewriter:
         """The node, its operands rewritten, or what stands in its place."""
         if _is_constant(node):
             return node
+        if _is_choice(node) and (found := self._choice(node, scope)) is not None:
+            return found
         for child in [*_operands(node)]:
             made = self._expression(child, scope)
             if made is not child:
@@ -135,7 +137,7 @@ class _Rewriter:
             return node
         schema = pa.schema([pa.field(f"c{number}", found) for number, found in enumerate(types)])
         try:
-            expr = translate_tree(_pattern(node), schema)
+            expr = translate_tree(_pattern(node), schema, whole=_is_whole(node) or pa.float32() not in types)
             result = type_of(expr, schema)
         except FilterError:
             return node
@@ -147,6 +149,35 @@ class _Rewriter:
         made = exp.Anonymous(this=self._function(expr, schema, result), expressions=given or [exp.Literal.number(0)])
         self._made[id(made)] = made, result
         return made
+
+    def _choice(self, node: Any, scope: Any) -> Any:
+        """A CASE or coalesce whose branches we compute, as one call: no branch is for rows that another one takes."""
+        if node.find(exp.Query, exp.AggFunc, exp.Window, exp.Lambda) is not None or not any(
+            is_candidate(inner) for child in _operands(node) for inner in child.walk()
+        ):
+            return None
+        leaves = [*node.find_all(exp.Column)]
+        types = [self._type(leaf, scope) for leaf in leaves]
+        if not leaves or any(found is None for found in types):
+            return None
+        schema = pa.schema([pa.field(f"c{number}", found) for number, found in enumerate(types)])
+        made = node.copy()
+        for number, leaf in enumerate([*made.find_all(exp.Column)]):
+            leaf.replace(exp.column(f"c{number}"))
+        try:
+            expr = translate_tree(made, schema, whole=False)
+            result = type_of(expr, schema)
+        except FilterError:
+            return None
+        result = pa.string() if result == pa.large_string() else result
+        names = [self._engine.type_name(found) for found in (*types, result)]
+        branches = [self._type(child, scope) for child in _operands(node) if not _is_constant(child)]
+        if None in names or None in branches or not differs(node, branches, result, lambda: self._type(node, scope)):
+            return None
+        given = [exp.cast(leaf.copy(), str(name), dialect=EngineSql) for leaf, name in zip(leaves, names, strict=False)]
+        call = exp.Anonymous(this=self._function(expr, schema, result), expressions=given)
+        self._made[id(call)] = call, result
+        return call
 
     def _function(self, expr: Expr, schema: pa.Schema, result: Any) -> str:
         """The name of a function that computes an expression."""
@@ -241,6 +272,23 @@ def _operands(node: Any) -> Iterator[Any]:
                 yield from _operands(child)
             elif isinstance(child, exp.Expression) and not isinstance(child, (exp.DataType, exp.Identifier, exp.Var)):
                 yield child
+
+
+def _is_choice(node: Any) -> bool:
+    """Whether not all operands are for all rows."""
+    return node.key in ("case", "if") or (
+        node.key == "anonymous" and str(node.this).lower() in ("coalesce", "ifnull", "nvl")
+    )
+
+
+def _is_whole(node: Any) -> bool:
+    """Whether an expression stands alone, or below AND and OR: there a constant takes the type of a column of floats."""
+    around = node.parent
+    while isinstance(around, (exp.Paren, exp.And, exp.Or, exp.Alias)):
+        around = around.parent
+    if isinstance(around, exp.AggFunc):
+        return True
+    return not isinstance(around, (exp.Binary, exp.Unary, exp.Func, exp.Case, exp.If, exp.In, exp.Between, exp.Cast))
 
 
 def _is_constant(node: Any) -> bool:

@@ -19,7 +19,7 @@ from lance_core.jobs.specs.bind import bind
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())])
 PATIENCE = 10.0
-"""Seconds of this thread alone (those that other tests left running are not counted): what these tests forbid takes minutes."""
+"""Seconds of this thread alone, not of what other tests left running: what these tests forbid takes minutes."""
 
 
 @pytest.mark.parametrize(
