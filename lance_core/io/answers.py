@@ -8,6 +8,7 @@
     429, 5xx, SlowDown, OperationAborted              TransientError: the same request may succeed in a moment
     nothing at all                                    NoAnswerError, a TransientError
     ExpiredToken                                      StoreError where the keys renew themselves, else StoreRefusedError
+    301, 302, 307, 308, PermanentRedirect             StoreRefusedError: nothing goes to an address that was not configured
     401, 403, 507, AccessDenied, a quota, a full disk StoreRefusedError: a retry cannot help
     whatever else                                     StoreError
 
@@ -24,11 +25,13 @@ from typing import Literal
 
 from lance_core.errors import AlreadyExistsError, LanceError, NotFoundError, StoreError, StoreRefusedError
 
-Meaning = Literal["absent", "no bucket", "exists", "transient", "no answer", "expired", "refused", "failed"]
+Meaning = Literal["absent", "no bucket", "exists", "transient", "no answer", "expired", "moved", "refused", "failed"]
 
 REFUSED_CURE = "Check the permissions of the credentials and the quota; a retry cannot help."
 _BUCKET_CURE = "Create the bucket, or correct the uri; tables are created by writing to them, buckets are not."
 _EXPIRED_CURE = "Renew the keys where they are kept, or use ones that renew themselves: aws_role_arn, a machine's identity."
+REDIRECTS = (301, 302, 303, 307, 308)
+MOVED_CURE = "Configure the address that answers: the endpoint, or for a bucket of AWS its region (aws_region)."
 
 
 class TransientError(StoreError):
@@ -68,6 +71,8 @@ def error_of(answer: StoreReply, path: str, *, uri: str, redact: Callable[[str],
         return StoreRefusedError(text, uri=uri, cure=_BUCKET_CURE)
     if meaning == "expired" and not renews:
         return StoreRefusedError(text, uri=uri, cure=_EXPIRED_CURE)
+    if meaning == "moved":
+        return StoreRefusedError(text, uri=uri, cure=MOVED_CURE)
     if meaning == "refused":
         return StoreRefusedError(text, uri=uri, cure=REFUSED_CURE)
     return StoreError(text, uri=uri)
@@ -100,6 +105,7 @@ _CODES: Mapping[str, Meaning] = {
     **_rows("transient", "ServiceUnavailable", "ServerBusy", "OperationTimedOut", "RequestLimitExceeded"),
     **_rows("transient", "OperationAborted", "ConditionalRequestConflict", "ContainerBeingDeleted"),
     **_rows("transient", "ProvisionedThroughputExceededException", "TransactionConflictException", "InternalServerError"),
+    **_rows("moved", "PermanentRedirect", "TemporaryRedirect", "IllegalLocationConstraintException"),
     **_rows("expired", "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "ExpiredAuthenticationToken"),
     **_rows("refused", "AccessDenied", "AccessDeniedException", "AllAccessDisabled", "AccountProblem"),
     **_rows("refused", "AuthorizationFailure", "AuthorizationPermissionMismatch", "AuthenticationFailed"),
@@ -111,6 +117,7 @@ _CODES: Mapping[str, Meaning] = {
 _STATUSES: Mapping[int, Meaning] = {
     404: "absent",
     412: "exists",
+    **dict.fromkeys(REDIRECTS, "moved"),
     **dict.fromkeys((408, 409, 429, 500, 502, 503, 504), "transient"),
     **dict.fromkeys((401, 403, 507), "refused"),
 }

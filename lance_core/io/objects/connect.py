@@ -24,6 +24,7 @@ from lance_core.errors import InputError
 from lance_core.io.aws_role import AssumedRole
 from lance_core.io.google_identity import GoogleIdentity
 from lance_core.io.objects.options import ClientOptions
+from lance_core.io.objects.redirects import fenced
 from lance_core.io.remote.errors import Retries
 
 _MAX_CLIENTS = 64
@@ -104,7 +105,7 @@ def _client(bucket: str, options: ClientOptions, retry: Mapping[str, Any]) -> An
     config = {name: str(value).lower() if isinstance(value, bool) else value for name, value in options.config.items()}
     arguments: dict[str, Any] = {} if options.credentials is None else {"credential_provider": options.credentials}
     try:
-        return _CLASSES[options.kind](bucket, config=config, client_options=options.client, retry_config=retry, **arguments)
+        return _CLASSES[options.kind](bucket, config=config, client_options=fenced(options), retry_config=retry, **arguments)
     except Exception as error:
         # Its message may repeat the value of an option.
         raise InputError(f"obstore rejected the storage options: {type(error).__name__}") from None

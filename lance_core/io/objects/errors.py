@@ -21,6 +21,7 @@ import obstore.exceptions as theirs
 
 from lance_core.errors import LanceError, StoreError
 from lance_core.io.answers import StoreReply, error_of
+from lance_core.io.objects.redirects import is_sent_elsewhere
 from lance_core.shortage import is_shortage
 
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -61,6 +62,8 @@ def as_store_error(
 
 
 def _answer(error: Exception) -> StoreReply:
+    if is_sent_elsewhere(str(error)):
+        return StoreReply("the store redirects to another host", status=307)
     text = _DEBUG.sub("", str(error))
     code = next((found[1] for found in (pattern.search(text) for pattern in _CODES) if found), "")
     given = _STATUS.search(text)

@@ -87,7 +87,10 @@ def typed(path: str, *, uri: str, redact: Redactor, renews: bool = True) -> Iter
 
 
 def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor, renews: bool = True) -> LanceError:
-    """The error of ours that says the same."""
+    """The error of ours that says the same; one of ours that a library has wrapped is itself."""
+    for link in _chain(error):
+        if isinstance(link, LanceError):
+            return link
     status = _status_of(error) or _status_of_kind(error)
     message = " ".join(f"{type(error).__name__}: {error}".split())
     answer = StoreReply(message, _code_of(error), status, not status and _is_cut_off(error))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,6 +43,7 @@ from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, put_settled, retrying, typed
 from lance_core.io.remote.files import read_opened
 from lance_core.io.remote.probes import probes
+from lance_core.io.remote.redirects import fence_in, with_fence
 from lance_core.io.remote.renewal import renews_keys
 from lance_core.io.remote.writer import RemoteWriter, put_by_name
 from lance_core.io.store import Store, StoreEntry
@@ -140,7 +140,6 @@ class RemoteStore:
         self._shows_writes = shows_writes
         self._retries = retries
         self._renews = renews
-        self._lock = threading.Lock()
         self._connected: tuple[int, Any] | None = None
 
     def __repr__(self) -> str:
@@ -315,10 +314,10 @@ class RemoteStore:
     @property
     def _fs(self) -> Any:
         # fsspec's event loop does not survive a fork: a child connects again.
-        if self._connected is None or self._connected[0] != os.getpid():
-            with self._lock:
-                self._connected = (os.getpid(), self._connect())
-        return self._connected[1]
+        connected = self._connected
+        if connected is None or connected[0] != os.getpid():
+            connected = self._connected = (os.getpid(), self._connect())
+        return connected[1]
 
     def _full(self, path: str) -> str:
         return f"{self._root}/{checked_path(path)}"
@@ -368,6 +367,7 @@ class RemoteStore:
 
 def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
     try:
+        arguments = with_fence(backend.protocol, arguments)
         # Listings must be those of now: a cached one would hide other writers' versions.
         if backend.protocol == "gcs" and "endpoint_url" in arguments:
             # gcsfs asks Google over gRPC what kind of bucket this is; its core speaks to the endpoint only.
@@ -375,6 +375,7 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
         found = fsspec.filesystem(backend.protocol, use_listings_cache=False, **arguments)
         if backend.protocol == "s3":
             found.retries = 1  # how often each request is sent
+        fence_in(backend.protocol, arguments, found)
         return found
     except ImportError as error:
         extra = f"[{backend.extra}]" if backend.extra else ""
