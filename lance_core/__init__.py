@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import lance_core.forks as _forks  # noqa: F401
 import lance_core.late_threads as _late_threads  # noqa: F401
 from lance_core.lazy import lazy_face
 
