@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 
 from lance_core.io.parallel import helps
 from lance_core.io.pool import io_pool
 from lance_core.io.store import Store
+from lance_core.io.threads import settled
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import encode_transaction
 
@@ -41,7 +42,7 @@ class Early:
 
     def put(self, path: str, transaction: Transaction) -> None:
         """Begin to write."""
-        done = io_pool().submit(self._store.put, path, self.encoded(transaction))
+        done = io_pool(self._store.uri).submit(self._store.put, path, self.encoded(transaction))
         self._sent = (path, transaction, done)
 
     def has_sent(self, path: str, transaction: Transaction) -> bool:
@@ -56,4 +57,4 @@ class Early:
     def settle(self) -> None:
         """Wait until nothing is under way."""
         if self._sent is not None:
-            wait([self._sent[2]])
+            settled([self._sent[2]])

@@ -68,7 +68,7 @@ def _lacks_counts(fragment: Fragment) -> bool:
 def _each(store: Store, fragments: Sequence[Fragment]) -> list[Fragment]:
     if len(fragments) <= _FEW:
         return [_counted(store, fragment) for fragment in fragments]
-    return list(io_pool().map(lambda fragment: _counted(store, fragment), fragments))
+    return list(io_pool(store.uri).map(lambda fragment: _counted(store, fragment), fragments))
 
 
 def _counted(store: Store, fragment: Fragment) -> Fragment:

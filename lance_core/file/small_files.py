@@ -107,7 +107,7 @@ def _get_all(store: Store, files: Sequence[SmallFile]) -> Sequence[Any]:
 
     if store.is_local or in_io_pool():
         return [get(file) for file in files]
-    return list(io_pool().map(get, files))
+    return list(io_pool(store.uri).map(get, files))
 
 
 def _column_tables(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,10 +43,10 @@ def as_provided(keys: Any) -> Mapping[str, Any]:
 
 
 class _Held:
-    """What the first request makes, and the next ones use."""
+    """What the first request makes, and the next ones use. Two that come at once both request: neither waits for the other,
+    and a forked child inherits no lock."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.credentials: Any = None
         self.session: Any = None
 
@@ -89,20 +88,18 @@ class AssumedRole:
 
     def credentials(self) -> Any:
         """Return botocore's credentials of the role, which renew themselves; nothing is requested yet."""
-        with self._held.lock:
-            if self._held.credentials is None:
-                self._held.credentials = self._assume()
-            return self._held.credentials
+        if self._held.credentials is None:
+            self._held.credentials = self._assume()
+        return self._held.credentials
 
     def session(self) -> Any:
         """Return a session of aiobotocore, as s3fs takes it, that asks for keys again before they expire."""
-        with self._held.lock:
-            if self._held.session is None:
-                credentials = import_module("aiobotocore.credentials")
-                session = import_module("aiobotocore.session").AioSession()
-                session._credentials = credentials.AioDeferredRefreshableCredentials(self._renew, method="assume-role")
-                self._held.session = session
-            return self._held.session
+        if self._held.session is None:
+            credentials = import_module("aiobotocore.credentials")
+            session = import_module("aiobotocore.session").AioSession()
+            session._credentials = credentials.AioDeferredRefreshableCredentials(self._renew, method="assume-role")
+            self._held.session = session
+        return self._held.session
 
     async def _renew(self) -> dict[str, Any]:
         keys = await asyncio.to_thread(self)

@@ -174,7 +174,7 @@ class _Rounds:
         if in_io_pool() or (self._local and total <= SMALL_READ) or (len(plans) == 1 and not self._local):
             return {path: self._get(path, plan.reads) for path, plan in plans.items()}
         shares = [(path, share) for path, plan in plans.items() for share in self._shares(plan.reads)]
-        futures = [io_pool().submit(self._get, path, share) for path, share in shares]
+        futures = [io_pool(self._store.uri).submit(self._get, path, share) for path, share in shares]
         found: dict[str, list[Buffer]] = {path: [] for path in plans}
         _wait(futures)
         for (path, _), future in zip(shares, futures, strict=True):

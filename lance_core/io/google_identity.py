@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,10 +32,10 @@ _OWN_TYPES = ("service_account", "authorized_user")
 
 
 class _Token:
-    """What the first request makes, and the next ones use."""
+    """What the first request makes, and the next ones use. Two that come at once both request: neither waits for the other,
+    and a forked child inherits no lock."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.credentials: Any = None
 
     def __reduce__(self) -> tuple[type[_Token], tuple[()]]:
@@ -60,17 +59,15 @@ class GoogleIdentity:
         Raises StoreRefusedError when Google refuses the identity, StoreError when nobody answers.
         """
         credentials = self.credentials()
-        with self._held.lock:
-            if not credentials.valid:
-                self._renew(credentials)
-            return {"token": credentials.token, "expires_at": dt.datetime.now(dt.timezone.utc) + _LONGEST_USE}
+        if not credentials.valid:
+            self._renew(credentials)
+        return {"token": credentials.token, "expires_at": dt.datetime.now(dt.timezone.utc) + _LONGEST_USE}
 
     def credentials(self) -> Any:
         """Return google-auth's credentials, which can be renewed; nothing is requested yet."""
-        with self._held.lock:
-            if self._held.credentials is None:
-                self._held.credentials = self._make()
-            return self._held.credentials
+        if self._held.credentials is None:
+            self._held.credentials = self._make()
+        return self._held.credentials
 
     def _renew(self, credentials: Any) -> None:
         errors = import_module("google.auth.exceptions")

@@ -55,7 +55,7 @@ def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
         many(chain.from_iterable(rest))
         return
     shares = [rest[start::_NUM_SHARES] for start in range(min(_NUM_SHARES, len(rest)))]
-    list(io_pool().map(lambda share: many(chain.from_iterable(share)), shares))
+    list(io_pool(store.uri).map(lambda share: many(chain.from_iterable(share)), shares))
 
 
 def delete_landed(store: Store, files: Sequence[str], groups: Sequence[Sequence[str]], *, last: Sequence[str]) -> None:

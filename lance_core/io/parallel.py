@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import TypeVar
 
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
+from lance_core.io.threads import settled
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def each(store: Store, items: Sequence[S], action: Callable[[Store, S], T]) -> l
         return [action(store, item) for item in items]
     # A folder of this machine answers sooner than a thread takes over; one of the network, or a disk to be synced, does not.
     done = _while_quick(store, items, action) if store.is_local else []
-    return done + list(io_pool().map(lambda item: action(store, item), items[len(done) :]))
+    return done + list(io_pool(store.uri).map(lambda item: action(store, item), items[len(done) :]))
 
 
 def _while_quick(store: Store, items: Sequence[S], action: Callable[[Store, S], T]) -> list[T]:
@@ -58,7 +58,7 @@ def begin(store: Store, action: Callable[[], T]) -> Callable[[], T]:
     if not helps(store):
         found = action()
         return lambda: found
-    return io_pool().submit(action).result
+    return io_pool(store.uri).submit(action).result
 
 
 @contextmanager
@@ -68,11 +68,11 @@ def beside(store: Store, action: Callable[[], None]) -> Iterator[None]:
         yield
         action()
         return
-    done = io_pool().submit(action)
+    done = io_pool(store.uri).submit(action)
     try:
         yield
     finally:
-        wait([done])
+        settled([done])
     done.result()
 
 

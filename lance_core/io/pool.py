@@ -2,11 +2,13 @@
 
 ::
 
-    io_pool().submit(store.get_ranges, path, ranges)      waits for bytes: many threads
-    work_pool().submit(step)                              decodes: about one thread per core
+    io_pool(store.uri).submit(store.get_ranges, path, ranges)   waits for bytes: many threads, for each bucket
+    work_pool().submit(step)                                    decodes: about one thread per core
 
-Tasks of the `io` pool are leaves (they never wait for another task), so nobody can starve there. A thread of the `work`
-pool must not wait for its own pool: `in_work_pool()` tells it to do the work itself.
+Tasks of an `io` pool are leaves (they never wait for another task), so nobody can starve there. A thread of the `work`
+pool must not wait for its own pool: `in_work_pool()` tells it to do the work itself. A store that hangs keeps the threads of
+its bucket's pool only, and where threads are shared with others (a local path, the `work` pool) it keeps nobody: who waits
+for a task that no thread has begun makes it itself.
 """
 
 from __future__ import annotations
@@ -15,37 +17,40 @@ import os
 import threading
 from collections.abc import Callable
 
-from lance_core.io.threads import Threads
+from lance_core.io.threads import SharedThreads
 
 IO_THREADS_VARIABLE = "LANCE_IO_THREADS"
 WORK_THREADS_VARIABLE = "LANCE_CPU_THREADS"
 
 _NUM_IO_THREADS = 64
+_MOST_PLACES = 32
+"""Buckets with threads of their own; further ones share those of the local paths."""
 
 
 class _LazyPool:
-    """One executor, made on first use."""
+    """An executor for each place, made on first use."""
 
     def __init__(self, name: str, num_threads: Callable[[], int]) -> None:
         self._name = name
         self._num_threads = num_threads
         self._lock = threading.Lock()
-        self._pool: Threads | None = None
+        self._pools: dict[str, SharedThreads] = {}
         self._local = threading.local()
         # A forked child inherits the object but none of its threads, and maybe a held lock.
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
-    def get(self) -> Threads:
-        pool = self._pool
+    def get(self, place: str = "") -> SharedThreads:
+        pool = self._pools.get(place)
         if pool is not None:
             return pool
         with self._lock:
-            if self._pool is None:
-                self._pool = Threads(
+            known = place if len(self._pools) < _MOST_PLACES else ""
+            if known not in self._pools:
+                self._pools[known] = SharedThreads(
                     max_workers=self._num_threads(), thread_name_prefix=f"lance-{self._name}", initializer=self.mark
                 )
-            return self._pool
+            return self._pools[known]
 
     def is_mine(self) -> bool:
         return getattr(self._local, "mine", False)
@@ -55,7 +60,7 @@ class _LazyPool:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._pool = None
+        self._pools = {}
         self._local = threading.local()
 
 
@@ -84,12 +89,13 @@ _IO = _LazyPool("io", num_io_threads)
 _WORK = _LazyPool("cpu", num_work_threads)
 
 
-def io_pool() -> Threads:
-    """The pool for waiting on storage; submit leaves only."""
-    return _IO.get()
+def io_pool(uri: str) -> SharedThreads:
+    """The pool for waiting on the store of a uri; submit leaves only."""
+    scheme, mark, rest = uri.partition("://")
+    return _IO.get(f"{scheme}://{rest.partition('/')[0]}" if mark else "")
 
 
-def work_pool() -> Threads:
+def work_pool() -> SharedThreads:
     """The pool for computing."""
     return _WORK.get()
 
@@ -110,5 +116,5 @@ def in_work_pool() -> bool:
 
 
 def in_io_pool() -> bool:
-    """Whether the calling thread belongs to `io_pool()` and so must not wait for it."""
+    """Whether the calling thread belongs to an `io_pool` and so must not wait for it."""
     return _IO.is_mine()

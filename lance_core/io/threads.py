@@ -8,7 +8,7 @@ the thread that asks does the work itself, one task after the other.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import ParamSpec, TypeVar
@@ -40,6 +40,63 @@ class Threads(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the pool's threads."""
         self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+
+class _Task(Future[T]):
+    """A call that is made once: by a thread of the pool, or by the first one that waits for it while none has begun."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        super().__init__()
+        self._calls = [call]
+
+    def make(self) -> None:
+        """Make the call here, if nobody has begun it."""
+        try:
+            call = self._calls.pop()  # of a list only one thread gets it
+        except IndexError:
+            return
+        try:
+            self.set_result(call())
+        except BaseException as error:
+            self.set_exception(error)
+
+    def cancel(self) -> bool:
+        """Not to be made any more, if nobody has begun it."""
+        try:
+            self._calls.pop()
+        except IndexError:
+            return False
+        return super().cancel()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Its result or its error."""
+        self.make()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Its error."""
+        self.make()
+        return super().exception(timeout)
+
+
+class SharedThreads(Threads):
+    """A pool that many who know nothing of each other share: who waits for a task that no thread has begun makes it itself.
+
+    So nobody ever waits for the tasks of others, such as those of a store that hangs and keeps every thread of the pool.
+    Tasks that must come one after the other are not for such a pool.
+    """
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Do it in a thread of the pool, or where it is waited for."""
+        task = _Task(lambda: fn(*args, **kwargs))
+        super().submit(task.make)
+        return task
+
+
+def settled(futures: Iterable[Future[T]]) -> None:
+    """Return when none of them is under way; those that nobody has begun are done here."""
+    for future in futures:
+        future.exception()
 
 
 class SideBySide:

@@ -117,10 +117,12 @@ def test_drive_inside_the_work_pool_does_not_starve() -> None:
     store = SlowStore(MemoryStore(uuid.uuid4().hex), seconds=0)
     store.put("a", bytes(4 << 20))
 
+    waiting = threading.current_thread()  # it makes what no thread of the pool has begun
+
     def nested(_: int) -> bool:
         def part(start: int) -> Fetch[bool]:
             yield [ByteRange(start, start + (1 << 20))]
-            return in_work_pool()
+            return in_work_pool() or threading.current_thread() is waiting
 
         return all(drive(store, [("a", part(i << 20)) for i in range(4)]))
 
@@ -129,12 +131,12 @@ def test_drive_inside_the_work_pool_does_not_starve() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_pools_and_cache_are_born_again_after_fork() -> None:
-    io_pool().submit(int).result()
+    io_pool("").submit(int).result()
     shared_cache().put("k", 1, 1)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        answer = b"%d%d" % (io_pool().submit(lambda: 5).result(timeout=10), shared_cache().get("k") is None)
+        answer = b"%d%d" % (io_pool("").submit(lambda: 5).result(timeout=10), shared_cache().get("k") is None)
         os.write(write, answer)
         os._exit(0)
     os.waitpid(child, 0)

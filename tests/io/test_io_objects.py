@@ -152,7 +152,7 @@ def test_persistent_failure_ends_at_one_deadline(server: RunningServer) -> None:
 def test_names_of_a_large_folder_begin_with_one_page(server: RunningServer) -> None:
     store = new_store(server)
     names = [f"{number:05d}" for number in range(PAGE + 5)]
-    list(io_pool().map(lambda name: store.put(f"v/{name}", b""), names))
+    list(io_pool("").map(lambda name: store.put(f"v/{name}", b""), names))
     with server.watch() as seen:
         first, is_all = store.first_entries("v/")
         assert ([entry.path for entry in first], is_all) == ([f"v/{name}" for name in names[:PAGE]], False)

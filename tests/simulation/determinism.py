@@ -19,7 +19,7 @@ import numpy.random  # noqa: F401  (draws random bits when it is imported: not f
 
 from lance_core.commit import manifests
 from lance_core.io import cache, resolve
-from lance_core.io.threads import Threads
+from lance_core.io.threads import SharedThreads, Threads
 from lance_core.wire.manifest_file import ManifestFile
 from tests.simulation.stores import URI
 from tests.simulation.strands import begins_strands, in_a_strand, joined
@@ -43,7 +43,9 @@ def installed(world: World) -> Iterator[None]:
         _change(cache._SHARED, "get", lambda actor: actor.cache),
     ]
     opened, submit, shutdown = resolve._resolve, Threads.submit, Threads.shutdown
+    shared = SharedThreads.submit
     _set(Threads, "submit", _at_once(submit))
+    _set(SharedThreads, "submit", _at_once(shared))
     _set(Threads, "shutdown", joined(shutdown))
     _set(resolve, "_resolve", lambda uri, options: world.store if str(uri) == URI else opened(uri, options))
     decode: Callable[[bytes], ManifestFile] = vars(manifests)["decode_manifest_file"]
@@ -52,6 +54,7 @@ def installed(world: World) -> Iterator[None]:
         yield
     finally:
         _set(Threads, "submit", submit)
+        _set(SharedThreads, "submit", shared)
         _set(Threads, "shutdown", shutdown)
         _set(resolve, "_resolve", opened)
         _set(manifests, "decode_manifest_file", decode)

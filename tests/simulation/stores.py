@@ -240,7 +240,7 @@ class SimulatedWideStore(SimulatedStore, DeletesMany):
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Begun with the last, as nobody may rely on an order; refused for some, the others are removed all the same."""
-        removed = [io_pool().submit(self.delete, path) for path in reversed([*paths])]
+        removed = [io_pool(self.uri).submit(self.delete, path) for path in reversed([*paths])]
         errors = [error for error in [future.exception() for future in removed] if error is not None]
         for error in errors:
             raise error

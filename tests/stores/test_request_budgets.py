@@ -262,7 +262,7 @@ def test_newest_version_of_a_long_history_is_on_the_first_page(server: RunningSe
     store = resolve_store(table.uri, server.options)
     newest = bytes(store.get(naming.manifest_path(4)))
     store.put(naming.manifest_path(5000), newest)
-    list(io_pool().map(lambda number: store.put(naming.manifest_path(number), b""), range(2500, 4900)))
+    list(io_pool("").map(lambda number: store.put(naming.manifest_path(number), b""), range(2500, 4900)))
     with server.watch() as seen, pytest.raises(lance_core.errors.LanceError):
         lance_core.dataset(table.uri, version=None, storage_options=server.options).checkout_version(4999)
     opened = [item for item in seen.seen if item["operation"] == "GET"]

@@ -106,7 +106,7 @@ def open_each(store: Store, entries: Sequence[VersionEntry]) -> Iterator[tuple[V
     pending: deque[tuple[VersionEntry, Future[OpenVersion | None]]] = deque()
     num_bytes = 0
     for entry in entries:
-        pending.append((entry, io_pool().submit(_open, store, entry)))
+        pending.append((entry, io_pool(store.uri).submit(_open, store, entry)))
         num_bytes += entry.size
         while len(pending) >= _MANIFESTS_AHEAD or (num_bytes > _BYTES_AHEAD and len(pending) > 1):
             num_bytes -= pending[0][0].size

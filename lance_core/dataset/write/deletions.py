@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -22,7 +21,7 @@ from lance_core.errors import (
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.io.pool import in_io_pool, io_pool
-from lance_core.io.threads import Threads
+from lance_core.io.threads import Threads, settled
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def stage_deletions(snapshot: Snapshot, gone: Mapping[int, Ints], *, attempt: st
         file = write_deletions(snapshot.store, fragment.id, rows, read_version=snapshot.version, attempt=attempt)
         return replace(fragment, deletion_file=file)
 
-    updated = _at_once(write, left)
+    updated = _at_once(snapshot.store.uri, write, left)
     files = tuple(deletion_file_path(item.id, item.deletion_file) for item in updated if item.deletion_file is not None)
     return Deletions(tuple(updated), emptied, files, sum(len(offsets) for offsets in gone.values()))
 
@@ -76,12 +75,12 @@ def stage_both(
             raise
 
 
-def _at_once(write: Callable[[Fragment], Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
+def _at_once(uri: str, write: Callable[[Fragment], Fragment], fragments: Sequence[Fragment]) -> list[Fragment]:
     """`write` of each, at once: making a file durable is waiting. None is being written any more when this returns."""
     if len(fragments) < 2 or in_io_pool():
         return [write(fragment) for fragment in fragments]
-    futures = [io_pool().submit(write, fragment) for fragment in fragments]
-    wait(futures)
+    futures = [io_pool(uri).submit(write, fragment) for fragment in fragments]
+    settled(futures)
     return [future.result() for future in futures]
 
 

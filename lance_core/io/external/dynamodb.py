@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +33,6 @@ class DynamoRegister:
         self._table = table
         self._options = dict(options)
         self._redact = Redactor(options)
-        self._lock = threading.Lock()
         self._connected: tuple[int, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,14 +121,14 @@ class DynamoRegister:
         raise _ConditionFailed(f"{self._table}: the condition did not hold")
 
     def _client(self) -> Any:
-        # Connections do not survive a fork: a child connects again.
-        if self._connected is None or self._connected[0] != os.getpid():
-            with self._lock:
-                if self._connected is None or self._connected[0] != os.getpid():
-                    client = _connect(self._options)
-                    self._check(client)
-                    self._connected = (os.getpid(), client)
-        return self._connected[1]
+        # Connections do not survive a fork: a child connects again. Two that begin at once both connect, and one is kept:
+        # nobody waits for another's answer.
+        connected = self._connected
+        if connected is None or connected[0] != os.getpid():
+            client = _connect(self._options)
+            self._check(client)
+            connected = self._connected = (os.getpid(), client)
+        return connected[1]
 
     def _check(self, client: Any) -> None:
         with typed(self._table, uri=f"dynamodb table {self._table}", redact=self._redact):

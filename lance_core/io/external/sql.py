@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +30,6 @@ class SqlRegister:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._lock = threading.Lock()
         self._opened: tuple[int, Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,12 +103,12 @@ class SqlRegister:
         raise failure from None
 
     def _open(self) -> tuple[Any, Any]:
-        # Connections do not survive a fork: a child opens its own.
-        if self._opened is None or self._opened[0] != os.getpid():
-            with self._lock:
-                if self._opened is None or self._opened[0] != os.getpid():
-                    self._opened = (os.getpid(), *_connect(self._url))
-        return self._opened[1], self._opened[2]
+        # Connections do not survive a fork: a child opens its own. Two that begin at once both connect, and one is kept:
+        # nobody waits for another's database.
+        opened = self._opened
+        if opened is None or opened[0] != os.getpid():
+            opened = self._opened = (os.getpid(), *_connect(self._url))
+        return opened[1], opened[2]
 
 
 def _connect(url: str) -> tuple[Any, Any]:

@@ -63,7 +63,7 @@ class Syncs:
             sync_folder(folder)
             return
         with self._lock:
-            self._pending += [io_pool().submit(_sync_file, file), io_pool().submit(sync_folder, folder)]
+            self._pending += [io_pool("").submit(_sync_file, file), io_pool("").submit(sync_folder, folder)]
 
     def add_folder(self, folder: str) -> None:
         """Sync a folder that has a new name in it."""
@@ -71,7 +71,7 @@ class Syncs:
             sync_folder(folder)
             return
         with self._lock:
-            self._pending.append(io_pool().submit(sync_folder, folder))
+            self._pending.append(io_pool("").submit(sync_folder, folder))
 
     def wait(self) -> None:
         """Until all are on the disk. OSError when one could not be written: now, and on each later call."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import wait
 from itertools import islice, pairwise
 from typing import Any, TypeVar
 
@@ -36,6 +35,7 @@ from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote.errors import Redactor, Retries, put_settled, retrying
 from lance_core.io.remote.probes import Probes
 from lance_core.io.store import StoreEntry
+from lance_core.io.threads import settled
 from lance_core.io.waiting import attended
 
 T = TypeVar("T")
@@ -208,7 +208,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
             for page in pages:
                 self._delete(page)
             return
-        for done in [io_pool().submit(self._delete, page) for page in pages]:
+        for done in [io_pool(self._uri).submit(self._delete, page) for page in pages]:
             done.result()
 
     def child(self, path: str) -> ObjectStore:
@@ -252,13 +252,13 @@ class ObjectStore(DeletesMany, ListsInOrder):
             )
 
         # The calling thread waits for one of them: the others are not delayed by it.
-        others = [io_pool().submit(read, item) for item in ranges[1:]]
+        others = [io_pool(self._uri).submit(read, item) for item in ranges[1:]]
         try:
             first = read(ranges[0])
         except Exception:
-            wait(others)
+            settled(others)
             raise
-        wait(others)
+        settled(others)
         return [first, *(other.result() for other in others)]
 
     def _entries(self, prefix: str) -> Iterator[StoreEntry]:

@@ -29,7 +29,7 @@ def read_opened(fs: Any, full: str, ranges: Sequence[ByteRange]) -> list[bytes]:
         return read(ranges)
     size = -(-len(ranges) // _NUM_SHARES)
     shares = [ranges[start : start + size] for start in range(0, len(ranges), size)]
-    return [piece for found in io_pool().map(read, shares) for piece in found]
+    return [piece for found in io_pool(full).map(read, shares) for piece in found]
 
 
 def _read(file: Any, item: ByteRange) -> bytes:
