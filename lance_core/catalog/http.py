@@ -16,6 +16,7 @@ from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
+from lance_core.catalog.deadline import Deadline, UntilThen
 from lance_core.catalog.errors import error_of, error_of_status
 from lance_core.errors import InputError, LanceError, StoreError
 
@@ -59,6 +60,7 @@ class HttpClient:
 
     base: str
     seconds: float = 30.0
+    """How long one request may take altogether, its answer included."""
     tls: Tls = field(default_factory=Tls)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class HttpClient:
         request = urllib.request.Request(f"{self.base.rstrip('/')}{path}", data=data, headers=sent, method=method)
         where = f"{method} {self.base.rstrip('/')}{path.partition('?')[0]}"
         try:
-            with self._opener().open(request, timeout=self.seconds) as answer:
+            with self._opener(Deadline(self.seconds)).open(request, timeout=self.seconds) as answer:
                 return _parsed(_bounded(answer, where), where)
         except HTTPError as error:
             raise _refusal(error, where, headers) from None
@@ -87,11 +89,13 @@ class HttpClient:
             reason = error.reason if isinstance(error, URLError) else type(error).__name__
             raise StoreError(f"{where}: the catalog did not answer: {_hidden(str(reason), headers)}") from None
 
-    def _opener(self) -> urllib.request.OpenerDirector:
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
-        if self.base.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=self.tls.context()))
-        return urllib.request.build_opener(*handlers)
+    def _opener(self, deadline: Deadline) -> urllib.request.OpenerDirector:
+        context = self.tls.context() if self.base.startswith("https:") else None
+        opener = urllib.request.OpenerDirector()
+        for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPDefaultErrorHandler(),
+                        urllib.request.HTTPErrorProcessor(), _NoRedirects(), UntilThen(deadline, context)):  # fmt: skip
+            opener.add_handler(handler)
+        return opener
 
 
 def _bounded(answer: IO[bytes], where: str) -> bytes:

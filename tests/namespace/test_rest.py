@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socketserver
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -188,6 +191,40 @@ def test_a_listing_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -
     with server(answer) as uri, pytest.raises(StoreError, match="pages"):
         [*ns.all_tables(client(uri))]
     assert len(asked) == 5
+
+
+@pytest.mark.parametrize("place", ["status", "headers", "body", "error", "continue"])
+def test_a_server_that_answers_without_end_is_given_up(place: str) -> None:
+    """A byte at a time is never silent, and was listened to for as long as it came."""
+    whole = {
+        "status": (b"", b"HTTP/1.1 200 OK and much more"),
+        "headers": (b"HTTP/1.1 200 OK\r\n", b"X-A: b"),
+        "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" "),
+        "error": (b"HTTP/1.1 500 No\r\nContent-Length: 1000000\r\n\r\n", b" "),
+        "continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    }[place]
+    over = threading.Event()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with contextlib.suppress(OSError):
+                self.request.sendall(whole[0])
+                while not over.wait(0.02):
+                    self.request.sendall(whole[1])
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as held:
+        held.daemon_threads = True
+        threading.Thread(target=held.serve_forever, daemon=True).start()
+        try:
+            asking = client(f"http://127.0.0.1:{held.server_address[1]}", timeout="0.5")
+            with pytest.raises(StoreError) as caught:
+                asking.declare_table(ns.DeclareTableRequest(id=["t"]))
+            assert caught.value.retryable
+            assert TOKEN not in str(caught.value)
+        finally:
+            over.set()
+            held.shutdown()
 
 
 def test_a_silent_server_is_a_retryable_error() -> None:
