@@ -12,9 +12,25 @@ A type checker reads the imports, Python reads the table; a test holds the two e
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+
+from lance_core.errors import StoreError
+
+
+def _loaded(source: str) -> object:
+    """The module. Raises StoreError where this process has no file handle left to load it with."""
+    try:
+        return import_module(source)
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        raise StoreError(
+            f"{source} cannot be loaded: {error.strerror}",
+            cure="Raise the limit (ulimit -n), or close what this process has open.",
+        ) from error
 
 
 def lazy_face(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -26,7 +42,7 @@ def lazy_face(module: str, homes: Mapping[str, str]) -> tuple[Callable[[str], ob
         if home is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         source, renamed, own = home.partition(":")
-        found: object = import_module(source)
+        found: object = _loaded(source)
         if own or not renamed:
             found = getattr(found, own or name)
         setattr(sys.modules[module], name, found)

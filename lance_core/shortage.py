@@ -122,11 +122,13 @@ def shortage_of(error: BaseException) -> LanceError | None:
 def _handle_shortage(error: BaseException) -> StoreError | None:
     if not _says(error, errno.EMFILE, "too many open files"):
         return None
-    import resource
+    told = ""
+    with suppress(ImportError, OSError, ValueError):  # to load it takes a handle
+        import resource
 
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        told = f"; it may have {resource.getrlimit(resource.RLIMIT_NOFILE)[0]:,}"
     return StoreError(
-        f"this process has no file handle left ({type(error).__name__}: {error}); it may have {most:,}",
+        f"this process has no file handle left ({type(error).__name__}: {error}){told}",
         cure="Raise the limit (ulimit -n), or lower LANCE_IO_THREADS.",
     )
 
