@@ -27,7 +27,7 @@ from lance_core.expr.arithmetic import calculate, fits, negate
 from lance_core.expr.ast import Expr
 from lance_core.expr.casts import cast_as, cast_to
 from lance_core.expr.coerce import Value, instant_of, plain, repeat
-from lance_core.expr.common_type import as_common
+from lance_core.expr.common_type import as_common, cast_common
 from lance_core.expr.compare import compare, distinct, is_in, is_in_literals
 from lance_core.expr.functions import call, require_text
 from lance_core.expr.patterns import match_like
@@ -226,13 +226,13 @@ def _first_of(expr: ast.Call, batch: pa.RecordBatch) -> Value:
         if not batch.num_rows or not expr.arguments:
             raise
     kind = type_of(expr, batch.schema)
-    found = evaluate_value(ast.Call(expr.name, (expr.arguments[0], ast.Literal(None))), batch).cast(kind)
+    found = cast_common(evaluate_value(expr.arguments[0], batch), kind)
     for item in expr.arguments[1:]:
         missing = pc.is_null(found)
         if not found.null_count:
             break
         needed = batch.filter(missing)
-        here = evaluate_value(ast.Call(expr.name, (item, ast.Literal(None))), needed).cast(kind)
+        here = cast_common(evaluate_value(item, needed), kind)
         order = pc.if_else(missing, _places_among(missing, len(found)), arrow_of(np.arange(len(found))))
         found = pa.concat_arrays([found, here]).take(order)
     return found

@@ -149,7 +149,8 @@ def _concat(*values: Value) -> Value:
     empty = constant("", pa.large_string())
     # Arrow's own way to skip nulls makes no value at all of a row of nulls.
     texts = [pc.coalesce(_wide_text(value), empty) for value in values]
-    return pc.binary_join_element_wise(*texts, empty)
+    made = pc.binary_join_element_wise(*texts, empty)
+    return made if all(value.type == pa.large_string() for value in values) else cast(made, pa.string())
 
 
 def _concat_ws(separator: Value, *values: Value) -> Value:
@@ -164,7 +165,7 @@ def _concat_ws(separator: Value, *values: Value) -> Value:
             None if joint is None else joint.join(part for part in row if part is not None)
             for joint, *row in zip(joints, *columns, strict=True)
         ],
-        pa.large_string(),
+        pa.string(),
     )
     return made[0] if all(map(is_scalar, (separator, *texts))) else made
 
@@ -329,7 +330,7 @@ def _date_part(part: Value, value: Value) -> Value:
     local = _local(value)
     if family_of(local.type) == "date":
         local = cast(local, pa.timestamp("s"), safe=False)  # a date has hours, minutes and seconds: none
-    return cast(_PARTS[name](local), pa.int64())
+    return cast(_PARTS[name](local), pa.int32())
 
 
 def _part(name: str) -> Callable[[Value], Value]:

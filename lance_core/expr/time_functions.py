@@ -198,6 +198,8 @@ def _written(ticks: int | None, form: str | None, utc: int | None, *, per_second
             return str(utc // per_second)
         if what in ("z", ":z", "Z"):
             return _offset((ticks - utc) // per_second, by="" if what == "z" else ":") if has_zone else _no_zone(form)
+        if what == "G":
+            return _year(moment.isocalendar()[0] + 400 * eras)
         if what == "F":
             return f"{_year(year)}-{moment:%m-%d}"
         return moment.strftime(f"%{what}")

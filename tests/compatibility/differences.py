@@ -82,6 +82,16 @@ def _nvl(found: Difference) -> bool:
     return _type(found.theirs) in (*_TEXTS, "double", "float") and _type(found.mine) != _type(found.theirs)
 
 
+def _text_types(found: Difference) -> bool:
+    """Texts of 64-bit offsets together with dictionaries: officially views of texts."""
+    mine, theirs = _type(found.mine), _type(found.theirs)
+    views = {
+        mine.replace("large_string", "string"),
+        theirs.replace("large_string", "string").replace("string_view", "string"),
+    }
+    return found.kind == "type" and len(views) == 1 and _has(found, "large_string", "dictionary")
+
+
 def _arguments(found: Difference, name: str) -> list[str]:
     """The arguments of the first call of a function."""
     begin = re.search(rf"\b{name}\(", found.expression)
@@ -126,7 +136,7 @@ def _narrow(found: Difference) -> bool:
         return False
     if found.kind == "refused":
         return bool(re.search("does not fit|not in range|is not a supported operation", found.mine))
-    nested = re.search(r"\([^()]*(\([^()]*\)[^()]*)* (\+|-|\*|<<) [^()]*(\([^()]*\)[^()]*)*\)|-\w+\b", found.expression)
+    nested = re.search(r"\([^()]*(\([^()]*\)[^()]*)* (\+|-|\*|<<) [^()]*(\([^()]*\)[^()]*)*\)|-\(?\w+\b", found.expression)
     return found.kind in ("value", "rows") and nested is not None and not _has(found, "halffloat")
 
 
@@ -156,6 +166,16 @@ def _zoned_minus(found: Difference) -> bool:
     bare = any(kind.startswith(("timestamp", "date")) and "tz=" not in kind for kind in _columns(found).values())
     literal = re.search(r"(timestamp|date) '|AS (DATE|TIMESTAMP)\)|date_trunc\('\w+', '", found.expression)
     return zoned and (bare or literal is not None) and " - " in found.expression and "duration" in found.theirs
+
+
+def _zeros(found: Difference) -> bool:
+    """A comparison of floats, none of them a constant, where one of the rows has a zero."""
+    compares = re.search(r" (=|!=|<|<=|>|>=|IN|BETWEEN|FROM) \(?(-?[a-z(])|\bnullif\(", found.expression)
+    return (
+        compares is not None
+        and _has(found, "double", "float", "halffloat", "list<item: double")
+        and found.kind in ("value", "rows")
+    )
 
 
 KEPT = (
@@ -206,7 +226,9 @@ KEPT = (
             and "[us" in _type(d.mine)
         ),
     ),
+    Kept("long texts", "replace(dict, s, ls)", _text_types),
     Kept("dictionaries", "coalesce(dict, s)", lambda d: d.kind == "type" and "dictionary<" in _type(d.theirs)),
+    Kept("zeros of two columns", "f64 = -f64", _zeros),
     Kept("constants beside floats", "NOT (f32 = 1e-7)", _nested_constant),
     Kept(
         "lists of other items",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.expr.functions import _FUNCTIONS
+from tests.compatibility.deep_expressions import DeepExpressions
 from tests.compatibility.differences import KEPT, kept
 from tests.compatibility.expression_sweep import Sweep
 from tests.compatibility.expression_tables import clock_rows, edge_rows, ordinary_rows
@@ -26,9 +27,12 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> list[Sweep]:
     return [Sweep(make(), tmp_path_factory.mktemp(name)) for name, make in TABLES.items()]
 
 
-def compare(sweeps: list[Sweep], seed: int, count: int, seconds: float) -> tuple[list[str], list[str], int]:
+def compare(
+    sweeps: list[Sweep], supply: Expressions | DeepExpressions, count: int, seconds: float
+) -> tuple[list[str], list[str], int]:
     """What differs in values and in types beyond the table of kept differences, and how many expressions were answered."""
-    supply, values, types = Expressions(seed), [], []
+    values: list[str] = []
+    types: list[str] = []
     end = time.monotonic() + seconds
     for _ in range(count):
         if time.monotonic() > end:
@@ -60,16 +64,28 @@ def test_a_kept_difference_is_still_one(sweeps: list[Sweep], row: object) -> Non
 def test_a_sample_has_the_official_values_and_types(sweeps: list[Sweep]) -> None:
     seed = int(os.environ.get("EXPRESSION_SEED") or random.SystemRandom().randrange(10**6))
     print(f"EXPRESSION_SEED={seed}")
-    values, types, answered = compare(sweeps, seed, 500, 45)
+    values, types, answered = compare(sweeps, Expressions(seed), 500, 45)
     assert answered > 50
     # One in a thousand differs in a rare type; a class of differences shows as many more.
     assert len(values) <= 3, "\n".join([f"EXPRESSION_SEED={seed}", *values])
     assert len(types) <= 10, "\n".join([f"EXPRESSION_SEED={seed}", *types])
 
 
+def test_a_sample_of_trees_has_the_official_values_and_types(sweeps: list[Sweep]) -> None:
+    seed = int(os.environ.get("EXPRESSION_SEED") or random.SystemRandom().randrange(10**6))
+    print(f"EXPRESSION_SEED={seed}")
+    values, types, answered = compare(sweeps, DeepExpressions(seed), 150, 15)
+    assert answered > 20
+    assert len(values) <= 2, "\n".join([f"EXPRESSION_SEED={seed}", *values])
+    assert len(types) <= 4, "\n".join([f"EXPRESSION_SEED={seed}", *types])
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("make", [Expressions, DeepExpressions])
 @pytest.mark.parametrize("seed", range(10))
-def test_many_expressions_have_the_official_values_and_types(sweeps: list[Sweep], seed: int) -> None:
-    values, types, answered = compare(sweeps, 1000 + seed, 2000, 600)
-    assert len(values) * 500 <= answered, "\n".join(values)
-    assert len(types) * 100 <= answered, "\n".join(types)
+def test_many_expressions_have_the_official_values_and_types(
+    sweeps: list[Sweep], seed: int, make: type[Expressions] | type[DeepExpressions]
+) -> None:
+    values, types, answered = compare(sweeps, make(1000 + seed), 2000, 600)
+    assert len(values) * 1000 <= answered, "\n".join(values)
+    assert len(types) * 500 <= answered, "\n".join(types)
