@@ -17,7 +17,18 @@ from pathlib import Path
 
 from cli_reference import PLACE, page
 
+from airflow_lance.operators import BASES, OPERATORS
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
+OPERATORS_PLACE = "<!-- operators -->"
+
+
+def operator_pages() -> str:
+    """What mkdocstrings turns into the reference of all operators, their bases first."""
+    modules = dict.fromkeys([*map(OPERATORS.get, BASES), *OPERATORS.values()])
+    return "\n\n".join(f"::: {module}" for module in modules)
 
 
 def build(target: Path) -> None:
@@ -28,6 +39,10 @@ def build(target: Path) -> None:
         shutil.copyfile(ROOT / "mkdocs.yml", place / "mkdocs.yml")
         commands = place / "docs" / "reference" / "cli.md"
         commands.write_text(commands.read_text(encoding="utf-8").replace(PLACE, page()), encoding="utf-8")
+        operators = place / "docs" / "reference" / "operators.md"
+        operators.write_text(
+            operators.read_text(encoding="utf-8").replace(OPERATORS_PLACE, operator_pages()), encoding="utf-8"
+        )
         zensical = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
         subprocess.run(zensical, cwd=place, check=True)
         shutil.rmtree(target, ignore_errors=True)

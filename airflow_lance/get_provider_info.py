@@ -1,46 +1,12 @@
-"""The description of this package for Airflow (the entry point `apache_airflow_provider`). Imports nothing."""
+"""The description of this package for Airflow (the entry point `apache_airflow_provider`). Imports no operator."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from airflow_lance.operators import BASES, OPERATORS
+
 _NAME = "Lance"
-_OPERATORS = (
-    "add_columns",
-    "alter_columns",
-    "append",
-    "branch",
-    "build_index",
-    "check",
-    "cleanup",
-    "clone",
-    "commit",
-    "compact",
-    "create_table",
-    "delete",
-    "describe",
-    "drop_columns",
-    "drop_index",
-    "drop_table",
-    "erase",
-    "garbage",
-    "merge",
-    "merge_column_files",
-    "missing_partitions",
-    "optimize_indices",
-    "overwrite",
-    "publish_branch",
-    "query",
-    "replace_where",
-    "restore",
-    "sql",
-    "table_config",
-    "tag",
-    "transaction",
-    "update",
-    "validate",
-    "write_audit_publish",
-)
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -50,7 +16,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": _NAME,
         "description": "Lance tables: stage work with Spark or locally, commit it exactly once.",
         "integrations": [{"integration-name": _NAME, "external-doc-url": "https://lance.org/", "tags": ["software"]}],
-        "operators": [_modules("operators", *_OPERATORS)],
+        "operators": [_modules("operators", *_operators())],
         "sensors": [_modules("sensors", "health", "index", "partitions", "rows", "staged", "tag", "version")],
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "condition", "staging", "version")],
@@ -62,6 +28,11 @@ def get_provider_info() -> dict[str, Any]:
         "asset-uris": [_ASSETS],
         "dataset-uris": [_ASSETS],
     }
+
+
+def _operators() -> list[str]:
+    homes = {home for name, home in OPERATORS.items() if name not in BASES}
+    return sorted(home.rpartition(".")[2] for home in homes)
 
 
 def _modules(room: str, *names: str) -> dict[str, Any]:

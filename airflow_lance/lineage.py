@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_lance.assets import table_uri
-from airflow_lance.execution.sources import plain_source
 
 if TYPE_CHECKING:
     from airflow_lance.execution.column_origins import Origin
@@ -100,6 +99,8 @@ def convert_asset_to_openlineage(asset: Any, lineage_context: Any) -> Any:
 
 def source_paths(source: object) -> list[str]:
     """Paths of a source's files, those of its views included."""
+    from airflow_lance.execution.sources import plain_source
+
     if source and not isinstance(source, Mapping) and not hasattr(source, "views"):
         source = plain_source(source)
     if not isinstance(source, Mapping):

@@ -5,13 +5,21 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_lance.compat import Context, configured
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
+
+
+OnClear = Literal["again", "fail", "skip"]
+Commit = Literal["now", "later", "elsewhere"]
+Execution = Literal["auto", "spark-submit", "spark-connect", "local"]
+ON_CLEAR: tuple[str, ...] = get_args(OnClear)
+COMMITS: tuple[str, ...] = get_args(Commit)
+EXECUTIONS: tuple[str, ...] = get_args(Execution)
 
 
 def default_execution() -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.execution.sources import plain_source
-from airflow_lance.operators.stage import LanceStageOperator, given, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec, SourceSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
+    from lance_core.jobs.specs.spec import SourceSpec
 
 
 class LanceAddColumnsOperator(LanceStageOperator):
@@ -37,6 +39,9 @@ class LanceAddColumnsOperator(LanceStageOperator):
     :param properties: text that is kept in the transaction. (templated)
     """
 
+    spec = "lance_core.jobs.specs.edits:AddColumnsSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"kwargs": "function_kwargs"}
+
     keeps_on_kill = True
 
     template_fields: Sequence[str] = (
@@ -63,7 +68,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
         rows_per_task: int | str | None = None,
         batch_size: int | str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.columns = dict(columns or {})
@@ -78,24 +83,3 @@ class LanceAddColumnsOperator(LanceStageOperator):
         self.rows_per_task = rows_per_task
         self.batch_size = batch_size
         self.properties = dict(properties or {})
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """An AddColumnsSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.edits import AddColumnsSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            columns=self.columns,
-            engine=self.engine,
-            function=self.function,
-            reads=None if self.reads is None else list(self.reads),
-            kwargs=self.function_kwargs,
-            source=None if self.source is None else plain_source(self.source),
-            on=self.on,
-            source_on=self.source_on,
-            if_exists=self.if_exists,
-            rows_per_task=whole(self.rows_per_task),
-            batch_size=whole(self.batch_size),
-            properties=self.properties,
-        )
-        return read_spec(AddColumnsSpec, {"uri": uri, "identity": identity, **fields})

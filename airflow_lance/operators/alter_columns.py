@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceAlterColumnsOperator(LanceImmediateOperator):
@@ -17,6 +19,8 @@ class LanceAlterColumnsOperator(LanceImmediateOperator):
     :param alterations: for each column `{"path": ...}` with some of `"name"`, `"data_type"` (as in Spark DDL), `"nullable"`.
         (templated)
     """
+
+    spec = "lance_core.jobs.specs.definition:AlterColumnsSpec"
 
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "alterations")
     template_fields_renderers: ClassVar[dict[str, str]] = {
@@ -27,17 +31,7 @@ class LanceAlterColumnsOperator(LanceImmediateOperator):
         self,
         *,
         alterations: Sequence[Mapping[str, Any]],
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.alterations = list(alterations)
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """An AlterColumnsSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import AlterColumnsSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            alterations=self.alterations,
-        )
-        return read_spec(AlterColumnsSpec, {"uri": uri, "identity": identity, **fields})

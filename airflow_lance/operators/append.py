@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import WriteArguments
 
 
 class LanceAppendOperator(LanceWriteOperator):
@@ -16,12 +18,8 @@ class LanceAppendOperator(LanceWriteOperator):
     :param create: create the table with the first append that lands, if there is none yet.
     """
 
-    def __init__(self, *, create: bool = True, **kwargs: Any) -> None:
+    spec = "lance_core.jobs.specs.spec:AppendSpec"
+
+    def __init__(self, *, create: bool = True, **kwargs: Unpack[WriteArguments]) -> None:
         super().__init__(**kwargs)
         self.create = create
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """An AppendSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.spec import AppendSpec, read_spec
-
-        return read_spec(AppendSpec, {**self.write_fields(uri=uri, identity=identity), "create": self.create})

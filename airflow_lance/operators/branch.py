@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceBranchOperator(LanceImmediateOperator):
@@ -22,6 +24,9 @@ class LanceBranchOperator(LanceImmediateOperator):
     :param from_branch: the branch that `version` is of; None is the main line. (templated)
     """
 
+    spec = "lance_core.jobs.specs.maintenance:BranchSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"name": "branch"}
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "branch", "version", "tag", "from_branch")
 
     def __init__(
@@ -32,7 +37,7 @@ class LanceBranchOperator(LanceImmediateOperator):
         version: int | str | None = None,
         tag: str | None = None,
         from_branch: str | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.branch = branch
@@ -40,17 +45,3 @@ class LanceBranchOperator(LanceImmediateOperator):
         self.version = version
         self.tag = tag
         self.from_branch = from_branch
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A BranchSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.maintenance import BranchSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            name=self.branch,
-            action=self.action,
-            version=whole(self.version),
-            tag=self.tag,
-            from_branch=self.from_branch,
-        )
-        return read_spec(BranchSpec, {"uri": uri, "identity": identity, **fields})

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.stage import LanceStageOperator, given, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LanceBuildIndexOperator(LanceStageOperator):
@@ -23,6 +25,9 @@ class LanceBuildIndexOperator(LanceStageOperator):
         all. (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
+
+    spec = "lance_core.jobs.specs.indices:BuildIndexSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"name": "index_name"}
 
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
@@ -42,7 +47,7 @@ class LanceBuildIndexOperator(LanceStageOperator):
         parameters: Mapping[str, Any] | None = None,
         rows_per_segment: int | str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.column = column
@@ -52,19 +57,3 @@ class LanceBuildIndexOperator(LanceStageOperator):
         self.parameters = dict(parameters or {})
         self.rows_per_segment = rows_per_segment
         self.properties = dict(properties or {})
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A BuildIndexSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.indices import BuildIndexSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            column=self.column,
-            index_type=self.index_type,
-            name=self.index_name,
-            replace=self.replace,
-            parameters=self.parameters,
-            rows_per_segment=whole(self.rows_per_segment),
-            properties=self.properties,
-        )
-        return read_spec(BuildIndexSpec, {"uri": uri, "identity": identity, **fields})

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.triggering import pinned_version
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceCheckOperator(LanceImmediateOperator):
@@ -21,12 +23,17 @@ class LanceCheckOperator(LanceImmediateOperator):
         (templated)
     """
 
+    spec = "lance_core.jobs.specs.definition:CheckSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"gates": "checks"}
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "checks", "version")
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceImmediateOperator.template_fields_renderers, "checks": "json",
     }  # fmt: skip
 
-    def __init__(self, *, checks: Sequence[Mapping[str, Any]], version: int | str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, checks: Sequence[Mapping[str, Any]], version: int | str | None = None, **kwargs: Unpack[ImmediateArguments]
+    ) -> None:
         super().__init__(**kwargs)
         self.checks = list(checks)
         self.version = version
@@ -34,11 +41,3 @@ class LanceCheckOperator(LanceImmediateOperator):
     def prepare(self, context: Context, *, uri: str) -> None:
         """Pin the version to that of the event which triggered this run, where that is requested."""
         self.version = pinned_version(self.version, context, uri=uri)
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A CheckSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import CheckSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(gates=self.checks, version=whole(self.version))
-        return read_spec(CheckSpec, {"uri": uri, "identity": identity, **fields})

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.execution.arguments import given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 _MOST_DAYS = 999_999_999
 """What Python's `timedelta` can hold."""
@@ -26,6 +29,8 @@ class LanceCleanupOperator(LanceImmediateOperator):
     :param explain: only report what would go.
     """
 
+    spec = "lance_core.jobs.specs.maintenance:CleanupSpec"
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "retain_versions")
 
     def __init__(
@@ -36,7 +41,7 @@ class LanceCleanupOperator(LanceImmediateOperator):
         delete_unverified: bool = False,
         error_if_tagged_old_versions: bool = False,
         explain: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.older_than_days = older_than_days
@@ -45,11 +50,8 @@ class LanceCleanupOperator(LanceImmediateOperator):
         self.error_if_tagged_old_versions = error_if_tagged_old_versions
         self.explain = explain
 
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A CleanupSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.maintenance import CleanupSpec
-        from lance_core.jobs.specs.spec import read_spec
-
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields. InputError for what is no number of days."""
         days = self.older_than_days
         is_number = isinstance(days, (int, float)) and not isinstance(days, bool)
         if days is not None and not (is_number and 0 <= days <= _MOST_DAYS):
@@ -57,13 +59,4 @@ class LanceCleanupOperator(LanceImmediateOperator):
                 f"cleanup: older_than_days must be a number of days, 0 or more, got {days!r}",
                 cure="Pass older_than_days=7 to remove versions that are a week old.",
             )
-        fields = given(
-            older_than_seconds=None if days is None else days * 86_400,
-            retain_versions=whole(self.retain_versions),
-        )
-        flags = {
-            "delete_unverified": self.delete_unverified,
-            "error_if_tagged_old_versions": self.error_if_tagged_old_versions,
-            "explain": self.explain,
-        }
-        return read_spec(CleanupSpec, {"uri": uri, "identity": identity, **fields, **flags})
+        return {**super().spec_fields(), **given(older_than_seconds=None if days is None else days * 86_400)}

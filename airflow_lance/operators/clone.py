@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow_lance.connection import plain_uri
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceCloneOperator(LanceImmediateOperator):
@@ -21,6 +23,8 @@ class LanceCloneOperator(LanceImmediateOperator):
     :param depth: "shallow" refers to this table's files, "deep" copies them.
     """
 
+    spec = "lance_core.jobs.specs.definition:CloneSpec"
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "target", "version")
 
     def __init__(
@@ -29,21 +33,9 @@ class LanceCloneOperator(LanceImmediateOperator):
         target: str | os.PathLike[str],
         version: int | str | None = None,
         depth: Literal["shallow", "deep"] = "shallow",
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.target = plain_uri(target)
         self.version = version
         self.depth = depth
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A CloneSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import CloneSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            target=self.target,
-            version=whole(self.version),
-            depth=self.depth,
-        )
-        return read_spec(CloneSpec, {"uri": uri, "identity": identity, **fields})

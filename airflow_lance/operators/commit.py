@@ -25,7 +25,10 @@ from airflow_lance.pools import DEFAULT_POOL, suggest_pool
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from airflow_lance.execution.former_members import Received
+    from airflow_lance.signatures import CommitArguments
 
 
 class LanceCommitOperator(LanceTableOperator):
@@ -62,7 +65,7 @@ class LanceCommitOperator(LanceTableOperator):
         partitions: Sequence[str] | str | None = None,
         re_execute: bool = True,
         trigger_rule: str = PUBLISHES_WHAT_IS_THERE,
-        **kwargs: Any,
+        **kwargs: Unpack[CommitArguments],
     ) -> None:
         super().__init__(uri=uri, trigger_rule=trigger_rule, **kwargs)
         self.staged = staged

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.arguments import given, identity_of, whole
+from airflow_lance.execution.arguments import identity_of
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LanceCompactOperator(LanceStageOperator):
@@ -40,6 +42,9 @@ class LanceCompactOperator(LanceStageOperator):
     :param properties: text that is kept in the transaction. (templated)
     """
 
+    spec = "lance_core.jobs.specs.edits:CompactSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"dry_run": "only_report"}
+
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
         "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments", "max_source_rows", "max_source_bytes",
@@ -67,7 +72,7 @@ class LanceCompactOperator(LanceStageOperator):
         batch_size: int | str | None = None,
         dry_run: bool = False,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.target_rows_per_fragment = target_rows_per_fragment
@@ -98,27 +103,8 @@ class LanceCompactOperator(LanceStageOperator):
             self.log.info(line)
         return report
 
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A CompactSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.edits import CompactSpec
-        from lance_core.jobs.specs.spec import read_spec
-
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields; a negative share of deletions is none."""
+        fields = super().spec_fields()
         share = self.materialize_deletions_threshold
-        fields = given(
-            target_rows_per_fragment=whole(self.target_rows_per_fragment),
-            max_bytes_per_file=whole(self.max_bytes_per_file),
-            materialize_deletions_threshold=share,
-            max_source_fragments=whole(self.max_source_fragments),
-            max_source_rows=whole(self.max_source_rows),
-            max_source_bytes=whole(self.max_source_bytes),
-            max_bytes_per_group=whole(self.max_bytes_per_group),
-            max_rows_per_group=whole(self.max_rows_per_group),
-            groups_per_commit=whole(self.groups_per_commit),
-            strategy=self.strategy,
-            max_files_per_fragment=whole(self.max_files_per_fragment),
-            batch_size=whole(self.batch_size),
-        )
-        if share is not None and share < 0:
-            fields["materialize_deletions_threshold"] = None
-        plain = {"uri": uri, "identity": identity, "properties": self.properties, "dry_run": self.only_report}
-        return read_spec(CompactSpec, {**plain, **fields})
+        return {**fields, "materialize_deletions_threshold": None} if share is not None and share < 0 else fields

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceCreateTableOperator(LanceImmediateOperator):
@@ -19,6 +21,8 @@ class LanceCreateTableOperator(LanceImmediateOperator):
     :param data_storage_version: the file version; None is the default.
     :param enable_stable_row_ids: keep row ids stable when rows move.
     """
+
+    spec = "lance_core.jobs.specs.definition:CreateTableSpec"
 
     declares_name = True
 
@@ -31,23 +35,10 @@ class LanceCreateTableOperator(LanceImmediateOperator):
         if_exists: Literal["skip", "fail"] = "skip",
         data_storage_version: str | None = None,
         enable_stable_row_ids: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.schema = schema
         self.if_exists = if_exists
         self.data_storage_version = data_storage_version
         self.enable_stable_row_ids = enable_stable_row_ids
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A CreateTableSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import CreateTableSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            schema=self.schema,
-            if_exists=self.if_exists,
-            data_storage_version=self.data_storage_version,
-            enable_stable_row_ids=self.enable_stable_row_ids,
-        )
-        return read_spec(CreateTableSpec, {"uri": uri, "identity": identity, **fields})

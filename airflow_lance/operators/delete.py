@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.stage import LanceStageOperator, given, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LanceDeleteOperator(LanceStageOperator):
@@ -20,6 +22,8 @@ class LanceDeleteOperator(LanceStageOperator):
     :param rows_per_task: a task looks through fragments of about so many rows. (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
+
+    spec = "lance_core.jobs.specs.edits:DeleteSpec"
 
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
@@ -39,7 +43,7 @@ class LanceDeleteOperator(LanceStageOperator):
         predicate_params: Mapping[str, Any] | None = None,
         rows_per_task: int | str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.predicate = predicate
@@ -47,12 +51,11 @@ class LanceDeleteOperator(LanceStageOperator):
         self.rows_per_task = rows_per_task
         self.properties = dict(properties or {})
 
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A DeleteSpec; InputError names the argument that is wrong."""
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields, with the values of `predicate_params` in the filter."""
         from lance_core.jobs.specs.bind import bind
-        from lance_core.jobs.specs.edits import DeleteSpec
-        from lance_core.jobs.specs.spec import read_spec
 
-        predicate = bind(self.predicate, self.predicate_params) if self.predicate_params else self.predicate
-        fields = given(predicate=predicate, rows_per_task=whole(self.rows_per_task), properties=self.properties)
-        return read_spec(DeleteSpec, {"uri": uri, "identity": identity, **fields})
+        fields = super().spec_fields()
+        if self.predicate_params:
+            fields["predicate"] = bind(self.predicate, self.predicate_params)
+        return fields

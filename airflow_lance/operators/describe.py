@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceDescribeOperator(LanceImmediateOperator):
@@ -21,6 +23,9 @@ class LanceDescribeOperator(LanceImmediateOperator):
         when they have not. (templated)
     :param columns: dotted path -> a description, or a mapping with `description` and `owner`. (templated)
     """
+
+    spec = "lance_core.jobs.specs.definition:DescribeSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"owner": "table_owner"}
 
     template_fields: Sequence[str] = (
         *LanceImmediateOperator.template_fields, "description", "table_owner", "fresh_within", "columns",
@@ -36,23 +41,10 @@ class LanceDescribeOperator(LanceImmediateOperator):
         table_owner: str | None = None,
         fresh_within: str | None = None,
         columns: Mapping[str, str | Mapping[str, str]] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.description = description
         self.table_owner = table_owner
         self.fresh_within = fresh_within
         self.columns = dict(columns or {})
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A DescribeSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import DescribeSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            description=self.description,
-            owner=self.table_owner,
-            fresh_within=self.fresh_within,
-            columns=self.columns,
-        )
-        return read_spec(DescribeSpec, {"uri": uri, "identity": identity, **fields})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceDropColumnsOperator(LanceImmediateOperator):
@@ -17,23 +19,15 @@ class LanceDropColumnsOperator(LanceImmediateOperator):
     :param columns: names, dotted for fields of structs. (templated)
     """
 
+    spec = "lance_core.jobs.specs.definition:DropColumnsSpec"
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "columns")
 
     def __init__(
         self,
         *,
         columns: Sequence[str],
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.columns = list(columns)
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A DropColumnsSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import DropColumnsSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            columns=self.columns,
-        )
-        return read_spec(DropColumnsSpec, {"uri": uri, "identity": identity, **fields})

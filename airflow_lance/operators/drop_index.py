@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceDropIndexOperator(LanceImmediateOperator):
@@ -17,23 +19,16 @@ class LanceDropIndexOperator(LanceImmediateOperator):
     :param index_name: the index's name. (templated)
     """
 
+    spec = "lance_core.jobs.specs.definition:DropIndexSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"name": "index_name"}
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "index_name")
 
     def __init__(
         self,
         *,
         index_name: str,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.index_name = index_name
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A DropIndexSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import DropIndexSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            name=self.index_name,
-        )
-        return read_spec(DropIndexSpec, {"uri": uri, "identity": identity, **fields})

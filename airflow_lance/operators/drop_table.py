@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.execution.errors import as_airflow_errors
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from airflow_lance.compat import Context
-    from lance_core.jobs.specs.spec import JobSpec
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceDropTableOperator(LanceImmediateOperator):
@@ -18,11 +20,13 @@ class LanceDropTableOperator(LanceImmediateOperator):
     :param if_missing: what to do when there is no table.
     """
 
+    spec = "lance_core.jobs.specs.definition:DropTableSpec"
+
     def __init__(
         self,
         *,
         if_missing: Literal["skip", "fail"] = "skip",
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.if_missing = if_missing
@@ -39,13 +43,3 @@ class LanceDropTableOperator(LanceImmediateOperator):
         with as_airflow_errors(self.uri):
             self.lance_hook.named_tables.forget(self.uri)
         return done
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A DropTableSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import DropTableSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            if_missing=self.if_missing,
-        )
-        return read_spec(DropTableSpec, {"uri": uri, "identity": identity, **fields})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import AirflowFailException, BaseHook, Context, mask_secret
 from airflow_lance.execution.arguments import identity_of, with_asker
@@ -11,6 +11,11 @@ from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched, lineage
 from airflow_lance.operators.table import LanceTableOperator
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import TableArguments
 
 MOST_HOLDERS = 200
 """So many places that still have the rows stand in the report; its result is kept in the metadata database."""
@@ -48,7 +53,7 @@ class LanceErasureOperator(LanceTableOperator):
         retrain_indices: bool = True,
         delete_unverified: bool = False,
         fail_when_left: bool = True,
-        **kwargs: Any,
+        **kwargs: Unpack[TableArguments],
     ) -> None:
         super().__init__(**kwargs)
         if not predicate.strip():

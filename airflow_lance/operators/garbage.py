@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.execution.arguments import given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceGarbageOperator(LanceImmediateOperator):
@@ -20,21 +24,22 @@ class LanceGarbageOperator(LanceImmediateOperator):
     :param dry_run: remove nothing, only tell.
     """
 
-    def __init__(self, *, abandon_after: timedelta | None = None, dry_run: bool = False, **kwargs: Any) -> None:
+    spec = "lance_core.jobs.specs.maintenance:GarbageSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"dry_run": "only_report"}
+
+    def __init__(
+        self, *, abandon_after: timedelta | None = None, dry_run: bool = False, **kwargs: Unpack[ImmediateArguments]
+    ) -> None:
         super().__init__(**kwargs)
         self.abandon_after = abandon_after
         self.only_report = dry_run  # BaseOperator has a method of that name
 
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """Return a GarbageSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.maintenance import GarbageSpec
-        from lance_core.jobs.specs.spec import read_spec
-
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields. InputError for what is no timedelta."""
         if self.abandon_after is not None and not isinstance(self.abandon_after, timedelta):
             raise InputError(
                 f"garbage: abandon_after must be a timedelta, got {self.abandon_after!r}",
                 cure="Pass abandon_after=timedelta(days=7).",
             )
         seconds = None if self.abandon_after is None else self.abandon_after.total_seconds()
-        fields = given(abandon_after_seconds=seconds)
-        return read_spec(GarbageSpec, {"uri": uri, "identity": identity, "dry_run": self.only_report, **fields})
+        return {**super().spec_fields(), **given(abandon_after_seconds=seconds)}

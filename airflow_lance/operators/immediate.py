@@ -7,28 +7,25 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.compat import Asset, Context
-from airflow_lance.execution.arguments import clear_of, given, identity_of, require_one_of, whole, with_asker
+from airflow_lance.execution.arguments import clear_of, identity_of, require_one_of, with_asker
 from airflow_lance.execution.errors import as_airflow_errors
-from airflow_lance.execution.parse_checks import check_arguments
-from airflow_lance.execution.results import bounded, in_short
 from airflow_lance.lineage import Touched, described, lineage
-from airflow_lance.operators.table import LanceTableOperator
+from airflow_lance.operators.job import LanceJobOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
 
-__all__ = ["LanceImmediateOperator", "given", "whole"]
+    from airflow_lance.signatures import TableArguments
 
 
-class LanceImmediateOperator(LanceTableOperator):
-    """Base of the operators that take effect at once, in the worker's process. Subclasses define the action.
+class LanceImmediateOperator(LanceJobOperator):
+    """Base of the operators that take effect at once, in the worker's process.
 
     Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event
     gets the table's uri, and its version where the work tells it.
@@ -40,19 +37,10 @@ class LanceImmediateOperator(LanceTableOperator):
     _touched: Touched | None = None
     _options: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, *, on_clear: Literal["again", "skip"] = "skip", **kwargs: Any) -> None:
+    def __init__(self, *, on_clear: Literal["again", "skip"] = "skip", **kwargs: Unpack[TableArguments]) -> None:
         super().__init__(**kwargs)
         require_one_of(on_clear, ("again", "skip"), where=f"{self.task_id}: on_clear")
         self.on_clear = on_clear
-
-    @abstractmethod
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """The job's description, without storage options. InputError when an argument is wrong."""
-
-    def resolve_template_files(self) -> None:
-        """Airflow calls this once the DAG is complete: the moment to check the arguments."""
-        super().resolve_template_files()
-        check_arguments(self)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """For OpenLineage: the table, with its version and columns where the work tells the version."""
@@ -63,6 +51,7 @@ class LanceImmediateOperator(LanceTableOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do it; returns what it did as a plain dict."""
+        from airflow_lance.execution.results import bounded, in_short
         from lance_core.jobs import api
         from lance_core.jobs.specs.identity import identity_after_clear
 

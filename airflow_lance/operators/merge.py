@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from airflow_lance.operators.stage import given, whole
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import WriteArguments
 
 
 class LanceMergeOperator(LanceWriteOperator):
@@ -28,6 +29,8 @@ class LanceMergeOperator(LanceWriteOperator):
     :param create: create the table when there is none yet.
     :param rows_per_task: a task looks through fragments of about so many rows. (templated)
     """
+
+    spec = "lance_core.jobs.specs.merge:MergeSpec"
 
     template_fields: Sequence[str] = (
         *LanceWriteOperator.template_fields,
@@ -50,7 +53,7 @@ class LanceMergeOperator(LanceWriteOperator):
         when_duplicate: Literal["fail", "last"] = "fail",
         create: bool = True,
         rows_per_task: int | str | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[WriteArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.on = on
@@ -62,21 +65,3 @@ class LanceMergeOperator(LanceWriteOperator):
         self.when_duplicate = when_duplicate
         self.create = create
         self.rows_per_task = rows_per_task
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A MergeSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.merge import MergeSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            on=[self.on] if isinstance(self.on, str) else list(self.on),
-            when_matched=self.when_matched,
-            when_matched_condition=self.when_matched_condition,
-            when_not_matched=self.when_not_matched,
-            when_not_matched_by_source=self.when_not_matched_by_source,
-            when_not_matched_by_source_condition=self.when_not_matched_by_source_condition,
-            when_duplicate=self.when_duplicate,
-            create=self.create,
-            rows_per_task=whole(self.rows_per_task),
-        )
-        return read_spec(MergeSpec, {**self.write_fields(uri=uri, identity=identity), **fields})

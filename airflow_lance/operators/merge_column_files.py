@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from airflow_lance.operators.stage import LanceStageOperator, given, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LanceMergeColumnFilesOperator(LanceStageOperator):
@@ -20,6 +22,8 @@ class LanceMergeColumnFilesOperator(LanceStageOperator):
     :param rows_per_task: a task takes fragments until they hold that many rows. (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
+
+    spec = "lance_core.jobs.specs.edits:MergeColumnFilesSpec"
 
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields, "max_files_per_fragment", "enough_files", "rows_per_task", "properties",
@@ -35,23 +39,10 @@ class LanceMergeColumnFilesOperator(LanceStageOperator):
         enough_files: int | str | None = None,
         rows_per_task: int | str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.max_files_per_fragment = max_files_per_fragment
         self.enough_files = enough_files
         self.rows_per_task = rows_per_task
         self.properties = dict(properties or {})
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A MergeColumnFilesSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.edits import MergeColumnFilesSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            max_files_per_fragment=whole(self.max_files_per_fragment),
-            enough_files=whole(self.enough_files),
-            rows_per_task=whole(self.rows_per_task),
-            properties=self.properties,
-        )
-        return read_spec(MergeColumnFilesSpec, {"uri": uri, "identity": identity, **fields})

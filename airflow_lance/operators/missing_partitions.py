@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.arguments import whole
@@ -12,6 +12,11 @@ from airflow_lance.execution.facts import look
 from airflow_lance.execution.partitions import Step
 from airflow_lance.operators.table import LanceTableOperator
 from airflow_lance.sensors.partitions import check_range, partitions_present
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import TableArguments
 
 
 class LanceMissingPartitionsOperator(LanceTableOperator):
@@ -45,7 +50,7 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
         key_format: str | None = None,
         min_rows: int | str = 1,
         max_keys: int = 1000,
-        **kwargs: Any,
+        **kwargs: Unpack[TableArguments],
     ) -> None:
         super().__init__(**kwargs)
         check_range(keys=keys, start=start, end=end, step=step, where=self.task_id)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from airflow_lance.operators.stage import LanceStageOperator, given, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LanceOptimizeIndicesOperator(LanceStageOperator):
@@ -23,6 +25,8 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
+
+    spec = "lance_core.jobs.specs.indices:OptimizeIndicesSpec"
 
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields, "index_names", "num_indices_to_merge", "strategy", "properties",
@@ -39,7 +43,7 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         retrain: bool = False,
         strategy: str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.index_names = index_names
@@ -47,17 +51,3 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         self.retrain = retrain
         self.strategy = strategy
         self.properties = dict(properties or {})
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """An OptimizeIndicesSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.indices import OptimizeIndicesSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            index_names=None if self.index_names is None else list(self.index_names),
-            num_indices_to_merge=whole(self.num_indices_to_merge),
-            strategy=self.strategy,
-            retrain=self.retrain,
-            properties=self.properties,
-        )
-        return read_spec(OptimizeIndicesSpec, {"uri": uri, "identity": identity, **fields})

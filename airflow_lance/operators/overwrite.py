@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import WriteArguments
 
 
 class LanceOverwriteOperator(LanceWriteOperator):
@@ -18,14 +20,11 @@ class LanceOverwriteOperator(LanceWriteOperator):
     :param allow_empty: a source without rows empties the table; by default it is an error, and the rows stay.
     """
 
-    def __init__(self, *, if_moved: Literal["fail", "overwrite"] = "fail", allow_empty: bool = False, **kwargs: Any) -> None:
+    spec = "lance_core.jobs.specs.spec:OverwriteSpec"
+
+    def __init__(
+        self, *, if_moved: Literal["fail", "overwrite"] = "fail", allow_empty: bool = False, **kwargs: Unpack[WriteArguments]
+    ) -> None:
         super().__init__(**kwargs)
         self.if_moved = if_moved
         self.allow_empty = allow_empty
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """An OverwriteSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.spec import OverwriteSpec, read_spec
-
-        own = {"if_moved": self.if_moved, "allow_empty": self.allow_empty}
-        return read_spec(OverwriteSpec, {**self.write_fields(uri=uri, identity=identity), **own})

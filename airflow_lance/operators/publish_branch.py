@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from airflow_lance.execution.arguments import given, whole
 from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LancePublishBranchOperator(LanceStageOperator):
@@ -24,6 +25,8 @@ class LancePublishBranchOperator(LanceStageOperator):
     :param rows_per_task: a task copies fragments of about so many rows. (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
+
+    spec = "lance_core.jobs.specs.branches:PublishBranchSpec"
 
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields, "branch", "version", "rows_per_task", "properties",
@@ -40,7 +43,7 @@ class LancePublishBranchOperator(LanceStageOperator):
         if_moved: Literal["fail", "publish"] = "fail",
         rows_per_task: int | str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.branch = branch
@@ -48,17 +51,3 @@ class LancePublishBranchOperator(LanceStageOperator):
         self.if_moved = if_moved
         self.rows_per_task = rows_per_task
         self.properties = dict(properties or {})
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A PublishBranchSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.branches import PublishBranchSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            branch=self.branch,
-            version=whole(self.version),
-            if_moved=self.if_moved,
-            rows_per_task=whole(self.rows_per_task),
-            properties=self.properties,
-        )
-        return read_spec(PublishBranchSpec, {"uri": uri, "identity": identity, **fields})

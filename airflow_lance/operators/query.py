@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_lance.compat import Context
 from airflow_lance.connection import plain_uri
 from airflow_lance.execution.triggering import pinned_version
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceQueryOperator(LanceImmediateOperator):
@@ -35,6 +37,8 @@ class LanceQueryOperator(LanceImmediateOperator):
         default, because results are kept in Airflow's database. A `target` takes all rows.
     """
 
+    spec = "lance_core.jobs.specs.definition:QuerySpec"
+
     template_fields: Sequence[str] = (
         *LanceImmediateOperator.template_fields, "columns", "filter", "limit", "full_text", "nearest", "version", "target",
     )  # fmt: skip
@@ -56,7 +60,7 @@ class LanceQueryOperator(LanceImmediateOperator):
         format: Literal["parquet", "csv", "json", "arrow", "lance"] = "parquet",
         max_rows: int = 1000,
         max_bytes: int | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.columns = list(columns)
@@ -73,22 +77,3 @@ class LanceQueryOperator(LanceImmediateOperator):
     def prepare(self, context: Context, *, uri: str) -> None:
         """Pin the version to that of the event which triggered this run, where that is requested."""
         self.version = pinned_version(self.version, context, uri=uri)
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A QuerySpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import QuerySpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            columns=self.columns,
-            filter=self.filter,
-            limit=whole(self.limit),
-            full_text=self.full_text,
-            nearest=self.nearest,
-            version=whole(self.version),
-            target=self.target,
-            format=self.format,
-            max_rows=self.max_rows,
-            max_bytes=self.max_bytes,
-        )
-        return read_spec(QuerySpec, {"uri": uri, "identity": identity, **fields})

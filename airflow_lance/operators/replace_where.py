@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.stage import given, whole
 from airflow_lance.operators.write import LanceWriteOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import WriteArguments
 
 
 class LanceReplaceWhereOperator(LanceWriteOperator):
@@ -26,6 +27,8 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         stay.
     :param rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
     """
+
+    spec = "lance_core.jobs.specs.edits:ReplaceWhereSpec"
 
     template_fields: Sequence[str] = (
         *LanceWriteOperator.template_fields,
@@ -45,7 +48,7 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         create: bool = True,
         rows_per_task: int | str | None = None,
         allow_empty: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[WriteArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.predicate = predicate
@@ -54,17 +57,11 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         self.rows_per_task = rows_per_task
         self.allow_empty = allow_empty
 
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A ReplaceWhereSpec; InputError names the argument that is wrong."""
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields, with the values of `predicate_params` in the filter."""
         from lance_core.jobs.specs.bind import bind
-        from lance_core.jobs.specs.edits import ReplaceWhereSpec
-        from lance_core.jobs.specs.spec import read_spec
 
-        predicate = bind(self.predicate, self.predicate_params) if self.predicate_params else self.predicate
-        fields = given(
-            predicate=predicate,
-            create=self.create,
-            rows_per_task=whole(self.rows_per_task),
-            allow_empty=self.allow_empty,
-        )
-        return read_spec(ReplaceWhereSpec, {**self.write_fields(uri=uri, identity=identity), **fields})
+        fields = super().spec_fields()
+        if self.predicate_params:
+            fields["predicate"] = bind(self.predicate, self.predicate_params)
+        return fields

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceRestoreOperator(LanceImmediateOperator):
@@ -23,6 +25,8 @@ class LanceRestoreOperator(LanceImmediateOperator):
         "overwrite".
     """
 
+    spec = "lance_core.jobs.specs.maintenance:RestoreSpec"
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "version", "tag", "expected_version")
 
     def __init__(
@@ -32,23 +36,10 @@ class LanceRestoreOperator(LanceImmediateOperator):
         tag: str | None = None,
         expected_version: int | str | None = None,
         if_moved: Literal["fail", "overwrite"] = "fail",
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.version = version
         self.tag = tag
         self.expected_version = expected_version
         self.if_moved = if_moved
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A RestoreSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.maintenance import RestoreSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            version=whole(self.version),
-            tag=self.tag,
-            expected_version=whole(self.expected_version),
-            if_moved=self.if_moved,
-        )
-        return read_spec(RestoreSpec, {"uri": uri, "identity": identity, **fields})

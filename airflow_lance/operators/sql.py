@@ -21,6 +21,9 @@ from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SqlArguments
     from airflow_lance.sql_tables import SqlTable
     from lance_core.jobs.specs.spec import JobSpec
     from lance_core.jobs.specs.sql import Engine
@@ -52,6 +55,8 @@ class LanceSqlOperator(LanceStageOperator):
     :param properties: text that is kept in the transaction. (templated)
     """
 
+    spec = "lance_core.jobs.specs.definition:SqlSpec"  # that of a SELECT; other statements have the specs of their kinds
+
     template_fields: Sequence[str] = (*LanceStageOperator.template_fields, "sql", "tables", "target", "properties")
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceStageOperator.template_fields_renderers, "sql": "sql", "tables": "json", "properties": "json",
@@ -69,7 +74,7 @@ class LanceSqlOperator(LanceStageOperator):
         max_bytes: int | None = None,
         schema_drift: str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[SqlArguments],
     ) -> None:
         kwargs = {"execution": "local", **kwargs}
         if kwargs["execution"] not in _EXECUTIONS:

@@ -12,44 +12,43 @@ its output, it only stages, which changes nothing that a reader sees.
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow_lance.compat import AirflowException, BaseOperatorLink, Context, deferrable_by_default
 from airflow_lance.execution.arguments import (
+    COMMITS,
+    EXECUTIONS,
+    ON_CLEAR,
+    Commit,
+    Execution,
+    OnClear,
     default_execution,
     identity_of,
     require_one_of,
     with_asker,
 )
-from airflow_lance.execution.arguments import given as given
-from airflow_lance.execution.arguments import whole as whole
 from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
-from airflow_lance.execution.parse_checks import check_arguments, check_gates
+from airflow_lance.execution.parse_checks import check_gates
 from airflow_lance.lineage import Touched, described, lineage, source_paths
 from airflow_lance.links import LanceStagedLink
-from airflow_lance.operators.table import LanceTableOperator
+from airflow_lance.operators.job import LanceJobOperator
 from lance_core.errors import GateFailedError, InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from airflow_lance.execution.external import Command, CommandRun
     from airflow_lance.execution.spark_settings import SparkSettings
     from airflow_lance.execution.spark_submit import SparkSubmitRun
+    from airflow_lance.signatures import TableArguments
     from lance_core.jobs.specs.spec import JobSpec
 
-OnClear = Literal["again", "fail", "skip"]
-ON_CLEAR: tuple[str, ...] = ("again", "fail", "skip")
-Commit = Literal["now", "later", "elsewhere"]
-_COMMITS: tuple[str, ...] = ("now", "later", "elsewhere")
-Execution = Literal["auto", "spark-submit", "spark-connect", "local"]
-_EXECUTIONS: tuple[str, ...] = ("auto", "spark-submit", "spark-connect", "local")
 
-
-class LanceStageOperator(LanceTableOperator):
-    """Base of the operators that stage work. Subclasses define the job (`make_spec`).
+class LanceStageOperator(LanceJobOperator):
+    """Base of the operators that stage work.
 
     :param commit: who publishes the work: "now", this task, right after it was staged; "later", a commit task of the same
         DAG; "elsewhere", another DAG or the command line. None is "later" inside a `LanceTransaction` and where a
@@ -85,13 +84,13 @@ class LanceStageOperator(LanceTableOperator):
         cluster (`execution.spark_settings`). (templated)
     """
 
-    operator_extra_links: Collection[BaseOperatorLink] = (*LanceTableOperator.operator_extra_links, LanceStagedLink())
+    operator_extra_links: Collection[BaseOperatorLink] = (*LanceJobOperator.operator_extra_links, LanceStagedLink())
 
     keeps_on_kill: ClassVar[bool] = False
     """Whether what a killed attempt has finished is kept for the next try."""
 
     template_fields: Sequence[str] = (
-        *LanceTableOperator.template_fields,
+        *LanceJobOperator.template_fields,
         "gates",
         "partitions",
         "key",
@@ -102,7 +101,7 @@ class LanceStageOperator(LanceTableOperator):
         "packaging",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {
-        **LanceTableOperator.template_fields_renderers, "conf": "json", "gates": "json", "spark_submit": "json",
+        **LanceJobOperator.template_fields_renderers, "conf": "json", "gates": "json", "spark_submit": "json",
     }  # fmt: skip
 
     def __init__(
@@ -121,15 +120,15 @@ class LanceStageOperator(LanceTableOperator):
         spark_submit: Mapping[str, Any] | None = None,
         packaging: str = "installed",
         deferrable: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[TableArguments],
     ) -> None:
         super().__init__(**kwargs)
         execution = execution or default_execution()
         if not _is_command(execution):
-            require_one_of(execution, _EXECUTIONS, where=f"{self.task_id}: execution")
+            require_one_of(execution, EXECUTIONS, where=f"{self.task_id}: execution")
         require_one_of(on_missing, ON_MISSING, where=f"{self.task_id}: on_missing")
         if commit is not None:
-            require_one_of(commit, _COMMITS, where=f"{self.task_id}: commit")
+            require_one_of(commit, COMMITS, where=f"{self.task_id}: commit")
         if on_clear is not None:
             require_one_of(on_clear, ON_CLEAR, where=f"{self.task_id}: on_clear")
         if gates and commit in ("later", "elsewhere"):
@@ -162,14 +161,9 @@ class LanceStageOperator(LanceTableOperator):
         """Whether this task publishes what it stages."""
         return self.commit in (None, "now")
 
-    @abstractmethod
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """The job's description, without storage options. InputError when an argument is wrong."""
-
     def resolve_template_files(self) -> None:
         """Airflow calls this once the DAG is complete: the time to check the arguments, and that a task commits."""
         super().resolve_template_files()
-        check_arguments(self)
         check_gates(self.gates, task_id=self.task_id)
         self.require_committer()
 

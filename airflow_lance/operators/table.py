@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import BaseOperator, BaseOperatorLink, Context
 from airflow_lance.connection import plain_uri
 from airflow_lance.execution.secrets import check_storage_options, mask_all
+from airflow_lance.full_signature import FullSignature
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.links import LanceChangesLink, LancePageLink
 from airflow_lance.pools import DEFAULT_POOL, explain_pool
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import TaskArguments
 
 
 class LanceTableOperator(BaseOperator):
@@ -30,6 +36,7 @@ class LanceTableOperator(BaseOperator):
     operator_extra_links: Collection[BaseOperatorLink] = (LancePageLink(), LanceChangesLink())
     declares_name: ClassVar[bool] = False
     """Whether the operator makes a table that does not exist: a name that is new is reserved in the catalog."""
+    __signature__: ClassVar[Any] = FullSignature()
     resolved_uri = ""
     """The table's full uri, once the task has looked it up; the link to its page needs it."""
 
@@ -39,7 +46,7 @@ class LanceTableOperator(BaseOperator):
         uri: str | os.PathLike[str],
         lance_conn_id: str = LanceHook.default_conn_name,
         storage_options: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.uri = plain_uri(uri)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceTableConfigOperator(LanceImmediateOperator):
@@ -16,6 +18,8 @@ class LanceTableConfigOperator(LanceImmediateOperator):
 
     :param values: key -> value; None removes a key. (templated)
     """
+
+    spec = "lance_core.jobs.specs.definition:TableConfigSpec"
 
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "values")
     template_fields_renderers: ClassVar[dict[str, str]] = {
@@ -26,17 +30,7 @@ class LanceTableConfigOperator(LanceImmediateOperator):
         self,
         *,
         values: Mapping[str, str | None],
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.values = dict(values)
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A TableConfigSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.definition import TableConfigSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(
-            values=self.values,
-        )
-        return read_spec(TableConfigSpec, {"uri": uri, "identity": identity, **fields})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceTagOperator(LanceImmediateOperator):
@@ -19,6 +21,9 @@ class LanceTagOperator(LanceImmediateOperator):
     :param version: the version to name; None is the newest. (templated)
     """
 
+    spec = "lance_core.jobs.specs.maintenance:TagSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"name": "tag"}
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "tag", "version")
 
     def __init__(
@@ -27,17 +32,9 @@ class LanceTagOperator(LanceImmediateOperator):
         tag: str,
         action: Literal["create", "set", "delete"] = "set",
         version: int | str | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.tag = tag
         self.action = action
         self.version = version
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A TagSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.maintenance import TagSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        fields = given(name=self.tag, action=self.action, version=whole(self.version))
-        return read_spec(TagSpec, {"uri": uri, "identity": identity, **fields})

@@ -14,13 +14,18 @@ published. A skipped task counts as nothing to publish: the commit publishes wha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import TaskGroup
 from airflow_lance.execution.dataflow import commits_later, operator_class
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import GroupArguments
 
 
 class LanceTransaction(TaskGroup):
@@ -48,7 +53,7 @@ class LanceTransaction(TaskGroup):
         storage_options: Mapping[str, Any] | None = None,
         commit_task_id: str = "commit",
         commit_args: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[GroupArguments],
     ) -> None:
         super().__init__(group_id=group_id, **kwargs)
         given: dict[str, Any] = {"uri": uri, "pool": pool, "outlets": list(outlets), "lance_conn_id": lance_conn_id}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_lance.operators.stage import LanceStageOperator, given, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
 
 
 class LanceUpdateOperator(LanceStageOperator):
@@ -21,6 +23,8 @@ class LanceUpdateOperator(LanceStageOperator):
     :param rows_per_task: a task looks through fragments of about so many rows. (templated)
     :param properties: text that is kept in the transaction. (templated)
     """
+
+    spec = "lance_core.jobs.specs.edits:UpdateSpec"
 
     template_fields: Sequence[str] = (
         *LanceStageOperator.template_fields,
@@ -42,7 +46,7 @@ class LanceUpdateOperator(LanceStageOperator):
         predicate_params: Mapping[str, Any] | None = None,
         rows_per_task: int | str | None = None,
         properties: Mapping[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.updates = dict(updates)
@@ -51,18 +55,15 @@ class LanceUpdateOperator(LanceStageOperator):
         self.rows_per_task = rows_per_task
         self.properties = dict(properties or {})
 
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """An UpdateSpec; InputError names the argument that is wrong."""
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields, with the values of `predicate_params` in the filter and in the expressions."""
         from lance_core.jobs.specs.bind import bind_all
-        from lance_core.jobs.specs.edits import UpdateSpec
-        from lance_core.jobs.specs.spec import read_spec
 
-        updates, where = self.updates, self.where
+        fields = super().spec_fields()
         if self.predicate_params:
-            updates = bind_all({**updates, _WHERE: where or ""}, self.predicate_params)
-            where = updates.pop(_WHERE) or None
-        fields = given(where=where, rows_per_task=whole(self.rows_per_task), properties=self.properties)
-        return read_spec(UpdateSpec, {"uri": uri, "identity": identity, "updates": updates, **fields})
+            updates = bind_all({**self.updates, _WHERE: self.where or ""}, self.predicate_params)
+            fields |= {"where": updates.pop(_WHERE) or None, "updates": updates}
+        return fields
 
 
 _WHERE = "\x00where"

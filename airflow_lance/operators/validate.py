@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow_lance.operators.immediate import LanceImmediateOperator, given, whole
+from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
-    from lance_core.jobs.specs.spec import JobSpec
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
 
 
 class LanceValidateOperator(LanceImmediateOperator):
@@ -24,6 +26,8 @@ class LanceValidateOperator(LanceImmediateOperator):
         that every later reader can trust them without comparing.
     """
 
+    spec = "lance_core.jobs.specs.maintenance:ValidateSpec"
+
     template_fields: Sequence[str] = (*LanceImmediateOperator.template_fields, "version")
 
     def __init__(
@@ -33,19 +37,10 @@ class LanceValidateOperator(LanceImmediateOperator):
         deep: bool | None = None,
         indices: bool = False,
         seal_indices: bool = False,
-        **kwargs: Any,
+        **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.version = version
         self.deep = deep
         self.indices = indices
         self.seal_indices = seal_indices
-
-    def make_spec(self, *, uri: str, identity: str) -> JobSpec:
-        """A ValidateSpec; InputError names the argument that is wrong."""
-        from lance_core.jobs.specs.maintenance import ValidateSpec
-        from lance_core.jobs.specs.spec import read_spec
-
-        wanted = {"indices": self.indices, "seal_indices": self.seal_indices}
-        chosen = given(version=whole(self.version), deep=self.deep)
-        return read_spec(ValidateSpec, {"uri": uri, "identity": identity, **wanted, **chosen})

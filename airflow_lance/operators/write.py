@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_lance.execution.sources import check_formats, plain_source
-from airflow_lance.operators.stage import LanceStageOperator, whole
+from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
     from lance_core.jobs.specs.spec import SourceSpec
 
 
@@ -49,7 +51,7 @@ class LanceWriteOperator(LanceStageOperator):
     def __init__(
         self,
         *,
-        source: Mapping[str, Any] | SourceSpec | str | PathLike[str] | Sequence[str | PathLike[str]],
+        source: Mapping[str, Any] | SourceSpec | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         max_rows_per_file: int | str | None = None,
         max_bytes_per_file: int | str | None = None,
         num_partitions: int | str | None = None,
@@ -59,7 +61,7 @@ class LanceWriteOperator(LanceStageOperator):
         enable_stable_row_ids: bool = False,
         properties: Mapping[str, str] | None = None,
         progress_seconds: float = 10.0,
-        **kwargs: Any,
+        **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.source = source
@@ -73,22 +75,10 @@ class LanceWriteOperator(LanceStageOperator):
         self.properties = dict(properties or {})
         self.progress_seconds = progress_seconds
 
-    def write_fields(self, *, uri: str, identity: str) -> dict[str, Any]:
-        """The fields of a WriteSpec as plain data; `from_plain` checks every one of them."""
-        source = plain_source(self.source)
-        check_formats(source, execution=self.execution)
-        fields = {
-            "uri": uri,
-            "identity": identity,
-            "source": source,
-            "max_rows_per_file": whole(self.max_rows_per_file),
-            "max_bytes_per_file": whole(self.max_bytes_per_file),
-            "num_partitions": whole(self.num_partitions),
-            "partitioning": self.partitioning,
-            "schema_drift": self.schema_drift,
-            "data_storage_version": self.data_storage_version,
-            "enable_stable_row_ids": self.enable_stable_row_ids,
-            "properties": self.properties,
-            "progress_seconds": self.progress_seconds,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields. InputError for a format that the execution cannot read."""
+        from airflow_lance.execution.sources import check_formats
+
+        fields = super().spec_fields()
+        check_formats(fields["source"], execution=self.execution)
+        return fields

@@ -30,7 +30,9 @@ from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
+
+    from airflow_lance.signatures import GroupArguments
 
 _RUN = "{{ run_id | replace(':', '-') | replace('+', '-') | replace(' ', '-') | replace('/', '-') }}"
 
@@ -69,7 +71,7 @@ class LanceWriteAuditPublish(TaskGroup):
         storage_options: Mapping[str, Any] | None = None,
         execution: Literal["spark-submit", "spark-connect", "local"] | None = None,
         publish_args: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[GroupArguments],
     ) -> None:
         super().__init__(group_id=group_id, **kwargs)
         if on_failure not in ("discard", "keep"):

@@ -21,10 +21,14 @@ from airflow_lance.connection import plain_uri
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.facts import look
 from airflow_lance.execution.secrets import check_storage_options, mask_all
+from airflow_lance.full_signature import FullSignature
 from airflow_lance.hooks.lance import LanceHook
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import AirflowSensorArguments
     from airflow_lance.triggers.condition import LanceConditionTrigger
     from lance_core.conditions import Condition, TableFacts
 
@@ -44,6 +48,7 @@ class LanceSensor(BaseSensorOperator):
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
     template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
     ui_color = "#d7e7f5"
+    __signature__: ClassVar[Any] = FullSignature()
 
     def __init__(
         self,
@@ -52,7 +57,7 @@ class LanceSensor(BaseSensorOperator):
         lance_conn_id: str = LanceHook.default_conn_name,
         storage_options: Mapping[str, Any] | None = None,
         deferrable: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[AirflowSensorArguments],
     ) -> None:
         super().__init__(**kwargs)
         self.uri = plain_uri(uri)

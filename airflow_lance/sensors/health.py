@@ -7,12 +7,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.sensors.base import LanceSensor
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SensorArguments
     from lance_core.conditions import Condition
 
 
@@ -30,7 +33,7 @@ class LanceFragmentHealthSensor(LanceSensor):
         max_fragments: int | None = None,
         max_small_fragments: int | None = None,
         max_deleted_ratio: float | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[SensorArguments],
     ) -> None:
         super().__init__(**kwargs)
         if max_fragments is None and max_small_fragments is None and max_deleted_ratio is None:

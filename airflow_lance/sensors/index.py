@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.sensors.base import LanceSensor
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SensorArguments
     from lance_core.conditions import Condition
 
 
@@ -25,7 +28,7 @@ class LanceIndexCoverageSensor(LanceSensor):
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "index")
 
-    def __init__(self, *, index: str, min_ratio: float = 1.0, **kwargs: Any) -> None:
+    def __init__(self, *, index: str, min_ratio: float = 1.0, **kwargs: Unpack[SensorArguments]) -> None:
         super().__init__(**kwargs)
         self.index = index
         self.min_ratio = min_ratio

@@ -15,6 +15,9 @@ from airflow_lance.sensors.base import LanceSensor, whole
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SensorArguments
     from lance_core.conditions import PartitionsPresent
 
 
@@ -42,7 +45,7 @@ class LancePartitionsSensor(LanceSensor):
         step: Step = "day",
         key_format: str | None = None,
         min_rows: int | str = 1,
-        **kwargs: Any,
+        **kwargs: Unpack[SensorArguments],
     ) -> None:
         super().__init__(**kwargs)
         check_range(keys=keys, start=start, end=end, step=step, where=self.task_id)

@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.sensors.base import LanceSensor, whole
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SensorArguments
     from lance_core.conditions import Condition
 
 
@@ -25,7 +28,7 @@ class LanceRowsSensor(LanceSensor):
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_rows", "filter")
 
-    def __init__(self, *, min_rows: int | str = 1, filter: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, min_rows: int | str = 1, filter: str | None = None, **kwargs: Unpack[SensorArguments]) -> None:
         super().__init__(**kwargs)
         self.min_rows = min_rows
         self.filter = filter

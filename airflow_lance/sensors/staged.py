@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.sensors.base import LanceSensor
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SensorArguments
     from lance_core.conditions import Condition
 
 
@@ -21,7 +24,7 @@ class LanceStagedSensor(LanceSensor):
     :param at_most: so many staged transactions and running attempts may be left.
     """
 
-    def __init__(self, *, at_most: int = 0, **kwargs: Any) -> None:
+    def __init__(self, *, at_most: int = 0, **kwargs: Unpack[SensorArguments]) -> None:
         super().__init__(**kwargs)
         self.at_most = at_most
 

@@ -9,12 +9,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_lance.sensors.base import LanceSensor, whole
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import SensorArguments
     from lance_core.conditions import Condition
 
 
@@ -28,7 +31,11 @@ class LanceVersionSensor(LanceSensor):
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_version", "changed_since")
 
     def __init__(
-        self, *, min_version: int | str | None = None, changed_since: int | str | None = None, **kwargs: Any
+        self,
+        *,
+        min_version: int | str | None = None,
+        changed_since: int | str | None = None,
+        **kwargs: Unpack[SensorArguments],
     ) -> None:
         super().__init__(**kwargs)
         if min_version is not None and changed_since is not None:

@@ -1,6 +1,7 @@
-"""The table of jobs: one row per kind. Names are text, so that reading a spec in a DAG file imports nothing heavy.
+"""The table of kinds: one row for each kind of job. Names are text, so that reading a spec in a DAG file imports nothing
+heavy.
 
-A new job is one file with a spec class and a `Job` class, and one row here.
+A new kind is a spec, a function that plans or does its work, and one row here.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from lance_core.errors import InputError
 from lance_core.jobs.specs.spec import JobSpec, read_spec
 
 if TYPE_CHECKING:
-    from lance_core.jobs.runtime.protocols import Job
+    from lance_core.jobs.runtime.protocols import JobResult, Runner
 
 
 @dataclass(frozen=True, slots=True)
-class JobKind:
+class Kind:
     """What a kind of job is made of. Places are `module:name`; a spec's module imports the standard library only.
+
+    Work that a commit publishes has a `plan`, a function `(spec, table, runner) -> Plan | None` that is staged as every plan
+    is, or a `stage`, a function `(spec, runner)` for what stages it in a way of its own. Work that takes effect at once has
+    an `act`, a function `(spec, runner) -> result`.
 
     `reexecutes`: its work depends on the rows that are there, so a commit may have to do it again. `refresh`: a function
     that keeps what is still right of such work; without it the work begins again. `replaces_rows`: two of them, neither of
@@ -28,96 +33,81 @@ class JobKind:
     """
 
     spec: str
-    job: str
+    plan: str = ""
+    stage: str = ""
+    act: str = ""
     reexecutes: bool = False
-    refresh: str | None = None
+    refresh: str = ""
     replaces_rows: bool = False
 
+    @property
+    def is_staged(self) -> bool:
+        """Whether a commit publishes it."""
+        return bool(self.plan or self.stage)
 
-KINDS: Mapping[str, JobKind] = {
-    "append": JobKind("lance_core.jobs.specs.spec:AppendSpec", "lance_core.jobs.plans.append:AppendJob"),
-    "overwrite": JobKind("lance_core.jobs.specs.spec:OverwriteSpec", "lance_core.jobs.plans.overwrite:OverwriteJob"),
-    "commit": JobKind("lance_core.jobs.specs.spec:CommitSpec", "lance_core.jobs.publish.commit:CommitJob"),
-    "delete": JobKind(
-        "lance_core.jobs.specs.edits:DeleteSpec",
-        "lance_core.jobs.plans.delete:DeleteJob",
+
+_SPECS = "lance_core.jobs.specs"
+_PLANS = "lance_core.jobs.plans"
+_ACTS = "lance_core.jobs.acts"
+
+KINDS: Mapping[str, Kind] = {
+    "add_columns": Kind(
+        f"{_SPECS}.edits:AddColumnsSpec",
+        stage=f"{_PLANS}.add_columns:add_columns",
         reexecutes=True,
+        refresh=f"{_PLANS}.refresh_columns:refresh",
     ),
-    "update": JobKind(
-        "lance_core.jobs.specs.edits:UpdateSpec",
-        "lance_core.jobs.plans.update:UpdateJob",
+    "alter_columns": Kind(f"{_SPECS}.definition:AlterColumnsSpec", act=f"{_ACTS}.definition:alter_columns"),
+    "append": Kind(f"{_SPECS}.spec:AppendSpec", stage=f"{_PLANS}.append:append"),
+    "branch": Kind(f"{_SPECS}.maintenance:BranchSpec", act=f"{_ACTS}.branch:branch"),
+    "build_index": Kind(f"{_SPECS}.indices:BuildIndexSpec", plan=f"{_PLANS}.build_index:plan_build", reexecutes=True),
+    "check": Kind(f"{_SPECS}.definition:CheckSpec", act="lance_core.jobs.publish.check:check"),
+    "cleanup": Kind(f"{_SPECS}.maintenance:CleanupSpec", act=f"{_ACTS}.cleanup:cleanup"),
+    "clone": Kind(f"{_SPECS}.definition:CloneSpec", act=f"{_ACTS}.definition:clone"),
+    "commit": Kind(f"{_SPECS}.spec:CommitSpec", act="lance_core.jobs.publish.commit:publish"),
+    "compact": Kind(
+        f"{_SPECS}.edits:CompactSpec",
+        stage=f"{_PLANS}.compact:compact",
         reexecutes=True,
+        refresh=f"{_PLANS}.compact:refresh",
     ),
-    "replace_where": JobKind(
-        "lance_core.jobs.specs.edits:ReplaceWhereSpec",
-        "lance_core.jobs.plans.replace_where:ReplaceWhereJob",
+    "create_table": Kind(f"{_SPECS}.definition:CreateTableSpec", act=f"{_ACTS}.definition:create_table"),
+    "delete": Kind(f"{_SPECS}.edits:DeleteSpec", plan=f"{_PLANS}.delete:plan_delete", reexecutes=True),
+    "describe": Kind(f"{_SPECS}.definition:DescribeSpec", act=f"{_ACTS}.definition:describe_table"),
+    "drop_columns": Kind(f"{_SPECS}.definition:DropColumnsSpec", act=f"{_ACTS}.definition:drop_columns"),
+    "drop_index": Kind(f"{_SPECS}.definition:DropIndexSpec", act=f"{_ACTS}.definition:drop_index"),
+    "drop_table": Kind(f"{_SPECS}.definition:DropTableSpec", act=f"{_ACTS}.definition:drop_table"),
+    "garbage": Kind(f"{_SPECS}.maintenance:GarbageSpec", act=f"{_ACTS}.garbage:garbage"),
+    "merge": Kind(f"{_SPECS}.merge:MergeSpec", plan=f"{_PLANS}.merge:plan_merge", reexecutes=True, replaces_rows=True),
+    "merge_column_files": Kind(
+        f"{_SPECS}.edits:MergeColumnFilesSpec", stage=f"{_PLANS}.merge_column_files:merge_column_files", reexecutes=True
+    ),
+    "optimize_indices": Kind(
+        f"{_SPECS}.indices:OptimizeIndicesSpec", plan=f"{_PLANS}.optimize_indices:plan_optimize", reexecutes=True
+    ),
+    "overwrite": Kind(f"{_SPECS}.spec:OverwriteSpec", plan=f"{_PLANS}.overwrite:plan_overwrite"),
+    "publish_branch": Kind(
+        f"{_SPECS}.branches:PublishBranchSpec", plan=f"{_PLANS}.publish_branch:plan_publish", replaces_rows=True
+    ),
+    "query": Kind(f"{_SPECS}.definition:QuerySpec", act=f"{_ACTS}.query:query"),
+    "replace_where": Kind(
+        f"{_SPECS}.edits:ReplaceWhereSpec",
+        plan=f"{_PLANS}.replace_where:plan_replace",
         reexecutes=True,
         replaces_rows=True,
     ),
-    "add_columns": JobKind(
-        "lance_core.jobs.specs.edits:AddColumnsSpec",
-        "lance_core.jobs.plans.add_columns:AddColumnsJob",
-        reexecutes=True,
-        refresh="lance_core.jobs.plans.refresh_columns:refresh",
-    ),
-    "merge": JobKind(
-        "lance_core.jobs.specs.merge:MergeSpec",
-        "lance_core.jobs.plans.merge:MergeJob",
-        reexecutes=True,
-        replaces_rows=True,
-    ),
-    "publish_branch": JobKind(
-        "lance_core.jobs.specs.branches:PublishBranchSpec",
-        "lance_core.jobs.plans.publish_branch:PublishBranchJob",
-        replaces_rows=True,
-    ),
-    "build_index": JobKind(
-        "lance_core.jobs.specs.indices:BuildIndexSpec", "lance_core.jobs.plans.build_index:BuildIndexJob", reexecutes=True
-    ),
-    "optimize_indices": JobKind(
-        "lance_core.jobs.specs.indices:OptimizeIndicesSpec",
-        "lance_core.jobs.plans.optimize_indices:OptimizeIndicesJob",
-        reexecutes=True,
-    ),
-    "branch": JobKind("lance_core.jobs.specs.maintenance:BranchSpec", "lance_core.jobs.acts.branch:BranchJob"),
-    "compact": JobKind(
-        "lance_core.jobs.specs.edits:CompactSpec",
-        "lance_core.jobs.plans.compact:CompactJob",
-        reexecutes=True,
-        refresh="lance_core.jobs.plans.compact:refresh",
-    ),
-    "merge_column_files": JobKind(
-        "lance_core.jobs.specs.edits:MergeColumnFilesSpec",
-        "lance_core.jobs.plans.merge_column_files:MergeColumnFilesJob",
-        reexecutes=True,
-    ),
-    "cleanup": JobKind("lance_core.jobs.specs.maintenance:CleanupSpec", "lance_core.jobs.acts.cleanup:CleanupJob"),
-    "garbage": JobKind("lance_core.jobs.specs.maintenance:GarbageSpec", "lance_core.jobs.acts.garbage:GarbageJob"),
-    "tag": JobKind("lance_core.jobs.specs.maintenance:TagSpec", "lance_core.jobs.acts.tag:TagJob"),
-    "restore": JobKind("lance_core.jobs.specs.maintenance:RestoreSpec", "lance_core.jobs.acts.restore:RestoreJob"),
-    **{
-        kind: JobKind(f"lance_core.jobs.specs.definition:{name}Spec", f"lance_core.jobs.acts.definition:{name}Job")
-        for kind, name in (
-            ("alter_columns", "AlterColumns"),
-            ("clone", "Clone"),
-            ("create_table", "CreateTable"),
-            ("describe", "Describe"),
-            ("drop_columns", "DropColumns"),
-            ("drop_index", "DropIndex"),
-            ("drop_table", "DropTable"),
-            ("table_config", "TableConfig"),
-        )
-    },
-    "query": JobKind("lance_core.jobs.specs.definition:QuerySpec", "lance_core.jobs.acts.query:QueryJob"),
-    "sql": JobKind("lance_core.jobs.specs.definition:SqlSpec", "lance_core.jobs.acts.sql:SqlJob"),
-    "check": JobKind("lance_core.jobs.specs.definition:CheckSpec", "lance_core.jobs.publish.check:CheckJob"),
-    "validate": JobKind("lance_core.jobs.specs.maintenance:ValidateSpec", "lance_core.jobs.acts.validate:ValidateJob"),
+    "restore": Kind(f"{_SPECS}.maintenance:RestoreSpec", act=f"{_ACTS}.restore:restore"),
+    "sql": Kind(f"{_SPECS}.definition:SqlSpec", act=f"{_ACTS}.sql:sql"),
+    "table_config": Kind(f"{_SPECS}.definition:TableConfigSpec", act=f"{_ACTS}.definition:table_config"),
+    "tag": Kind(f"{_SPECS}.maintenance:TagSpec", act=f"{_ACTS}.tag:tag"),
+    "update": Kind(f"{_SPECS}.edits:UpdateSpec", plan=f"{_PLANS}.update:plan_update", reexecutes=True),
+    "validate": Kind(f"{_SPECS}.maintenance:ValidateSpec", act=f"{_ACTS}.validate:validate"),
 }
 
-_UNKNOWN = JobKind("", "")
+_UNKNOWN = Kind("")
 
 
-def kind_of(record: Mapping[str, Any]) -> JobKind:
+def kind_of(record: Mapping[str, Any]) -> Kind:
     """The row of a spec's record; an empty one for what is no kind of job."""
     return KINDS.get(str(record.get("kind")), _UNKNOWN)
 
@@ -125,7 +115,7 @@ def kind_of(record: Mapping[str, Any]) -> JobKind:
 def refresh_of(spec: JobSpec) -> Callable[..., Any] | None:
     """What brings staged work of this kind up to a newer version; None where it begins again."""
     place = KINDS[spec.kind].refresh
-    return None if place is None else _load(place)
+    return load(place) if place else None
 
 
 def spec_from_plain(data: object) -> JobSpec:
@@ -140,7 +130,7 @@ def spec_from_plain(data: object) -> JobSpec:
         near = difflib.get_close_matches(str(kind), KINDS, n=1)
         guess = f"Did you mean {near[0]!r}? " if near else ""
         raise InputError(f"unknown job kind {kind!r}", cure=f"{guess}Known kinds: {', '.join(sorted(KINDS))}.")
-    cls: type[JobSpec] = _load(row.spec)
+    cls: type[JobSpec] = load(row.spec)
     return read_spec(cls, data)
 
 
@@ -153,12 +143,21 @@ def spec_from_json(text: str) -> JobSpec:
     return spec_from_plain(data)
 
 
-def job_of(spec: JobSpec) -> Job[Any]:
-    """The job that carries a spec out (imports what it needs)."""
-    job: type[Job[Any]] = _load(KINDS[spec.kind].job)
-    return job()
+def carry_out(spec: JobSpec, runner: Runner) -> JobResult:
+    """Stage what a spec asks for, or do it where it takes effect at once (imports what that needs).
+
+    Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised.
+    """
+    row = KINDS[spec.kind]
+    if row.plan:
+        from lance_core.jobs.runtime.lifecycle import stage
+
+        return stage(spec, runner, load(row.plan))
+    result: JobResult = load(row.stage or row.act)(spec, runner)
+    return result
 
 
-def _load(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+def load(place: str) -> Any:
+    """What stands at a place, `module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)

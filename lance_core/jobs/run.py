@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_core.jobs.kinds import job_of, spec_from_json
+from lance_core.jobs.kinds import carry_out, spec_from_json
 from lance_core.jobs.runtime.protocols import JobResult, Runner
 from lance_core.jobs.specs.spec import JobSpec
 
@@ -21,7 +21,7 @@ def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
     from lance_core.shortage import shortages
 
     with shortages():
-        return job_of(spec).run(spec, runner)
+        return carry_out(spec, runner)
 
 
 def run_json(text: str, *, runner: Runner | None = None) -> JobResult:

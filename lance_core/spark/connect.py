@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from lance_core.errors import LanceError, RetryableConflictError
-from lance_core.jobs.kinds import job_of
+from lance_core.jobs.kinds import carry_out
 from lance_core.jobs.runtime.protocols import JobResult
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.spark.lance_tables import LanceTables
@@ -39,7 +39,7 @@ def run_connected(
         return sessions[-1]
 
     try:
-        return job_of(spec).run(spec, SparkRunner(session, LanceTables.of(spec)))
+        return carry_out(spec, SparkRunner(session, LanceTables.of(spec)))
     finally:
         for found in sessions:
             with suppress(Exception):  # the result stands, whatever the server says about the end

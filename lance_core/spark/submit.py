@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.kinds import job_of, spec_from_json
+from lance_core.jobs.kinds import carry_out, spec_from_json
 from lance_core.jobs.runtime.error_transport import EXIT_OK, exit_status
 from lance_core.jobs.runtime.failure_record import record_failure, record_refusal
 from lance_core.jobs.runtime.protocols import Runner
@@ -102,9 +102,8 @@ def _carry_out(spec: JobSpec, sessions: list[Any]) -> Any:
         check_place(sessions[-1], spec.uri)
         return sessions[-1]
 
-    job = job_of(spec)
     runner: Runner = SparkRunner(session, LanceTables.of(spec))
-    return job.run(spec, runner)
+    return carry_out(spec, runner)
 
 
 def _spec_text(arguments: Sequence[str] | None) -> str:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
-from lance_core.jobs.kinds import job_of, spec_from_plain
+from lance_core.jobs.kinds import carry_out, spec_from_plain
 from lance_core.jobs.plans.append import plan_append
 from lance_core.jobs.plans.overwrite import plan_overwrite
 from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, close_attempt, find_done, look_at, open_attempt
@@ -104,7 +104,7 @@ class TableWriter:
         commit = CommitSpec(
             uri=self._spec.uri, storage_options=self._spec.storage_options, identities=(self._spec.identity,)
         )
-        job_of(commit).run(commit, _Planner(pa.schema([])))
+        carry_out(commit, _Planner(pa.schema([])))
 
     def abort(self) -> None:
         """Remove what the tasks wrote, when it certainly is in no version."""

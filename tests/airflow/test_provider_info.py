@@ -36,6 +36,7 @@ def test_every_module_of_a_room_is_named() -> None:
             "__init__",
             "base",
             "immediate",
+            "job",
             "looks",
             "stage",
             "table",

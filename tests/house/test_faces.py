@@ -25,17 +25,34 @@ def _imported(tree: ast.Module) -> dict[str, str]:
     found = {}
     for node in branch.body:
         assert isinstance(node, ast.ImportFrom)
-        found |= {alias.asname or alias.name: f"{node.module}:{alias.name}" for alias in node.names}
+        if node.names[0].name == "*":
+            found |= _imported(ast.parse(FACES[node.module or ""].read_text()))
+        else:
+            found |= {alias.asname or alias.name: f"{node.module}:{alias.name}" for alias in node.names}
     return found
 
 
 def _table(tree: ast.Module) -> dict[str, str]:
     (branch,) = [node for node in tree.body if isinstance(node, ast.If)]
-    (assigned,) = branch.orelse
-    assert isinstance(assigned, ast.Assign)
-    assert isinstance(assigned.value, ast.Call)
-    homes: dict[str, str] = ast.literal_eval(assigned.value.args[1])
+    (call,) = [node for node in ast.walk(branch) if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_face"]
+    homes = _literal(call.args[1], tree)
     return {name: home if ":" in home else f"{home}:{name}" for name, home in homes.items()}
+
+
+def _literal(value: ast.expr, tree: ast.Module) -> dict[str, str]:
+    """A table that is written out, by a name or with the tables of other faces in it."""
+    if isinstance(value, ast.Name):
+        named = [node for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value]
+        for node in named:
+            if value.id in map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [node.target]):
+                return _literal(node.value, tree)  # type: ignore[arg-type]
+        (source,) = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.names[0].name == value.id]
+        return _literal(value, ast.parse(FACES[source.module or ""].read_text()))
+    assert isinstance(value, ast.Dict)
+    found: dict[str, str] = {}
+    for name, item in zip(value.keys, value.values, strict=True):
+        found |= _literal(item, tree) if name is None else {ast.literal_eval(name): ast.literal_eval(item)}
+    return found
 
 
 @pytest.mark.parametrize("face", FACES)

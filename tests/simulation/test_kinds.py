@@ -8,7 +8,7 @@ from tests.simulation.scenarios import SCENARIOS
 
 
 def test_no_kind_that_stages_is_left_out() -> None:
-    stages = {kind for kind, row in KINDS.items() if row.job.startswith("lance_core.jobs.plans.")}
+    stages = {kind for kind, row in KINDS.items() if row.is_staged}
     assert set(WORKS) == stages
 
 

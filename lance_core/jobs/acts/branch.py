@@ -4,7 +4,6 @@ meantime."""
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
 
 from lance_core.commit.manifests import latest_version
 from lance_core.dataset.refs.branches import MAIN, BranchRef, branch_names, place_of, read_branch
@@ -20,33 +19,27 @@ from lance_core.jobs.specs.maintenance import BranchSpec
 log = logging.getLogger(__name__)
 
 
-class BranchJob:
-    """Carries out a `BranchSpec`, in this process."""
+def branch(spec: BranchSpec, runner: Runner | None = None) -> Report:
+    """Report {"name", "uri", "parent_branch", "parent_version", "changed"}.
 
-    kind: ClassVar[str] = "branch"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: BranchSpec, runner: Runner | None = None) -> Report:
-        """Report {"name", "uri", "parent_branch", "parent_version", "changed"}.
-
-        InputError for a branch that exists from another version, or that is referenced; NotFoundError.
-        """
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = spec.with_identity(work_identity(spec))
-        before = read_branch(store, spec.name) if spec.name in branch_names(store) else None
-        changed = not was_done(store, spec.identity) and (_end if spec.action == "delete" else _begin)(store, spec, before)
-        now = read_branch(store, spec.name) if spec.name in branch_names(store) else None
-        if changed:
-            note_done(store, spec.identity, version=latest_version(store))
-        facts = {
-            "name": spec.name,
-            "uri": None if now is None else place_of(store, spec.name).uri,
-            "parent_branch": None if now is None else now.parent_branch,
-            "parent_version": None if now is None else now.parent_version,
-            "changed": changed,
-        }
-        log.info("branch %s of %s: %s", spec.name, spec.uri, facts)
-        return Report(self.kind, facts)
+    InputError for a branch that exists from another version, or that is referenced; NotFoundError.
+    """
+    store = resolve_store(spec.uri, spec.resolved_options())
+    spec = spec.with_identity(work_identity(spec))
+    before = read_branch(store, spec.name) if spec.name in branch_names(store) else None
+    changed = not was_done(store, spec.identity) and (_end if spec.action == "delete" else _begin)(store, spec, before)
+    now = read_branch(store, spec.name) if spec.name in branch_names(store) else None
+    if changed:
+        note_done(store, spec.identity, version=latest_version(store))
+    facts = {
+        "name": spec.name,
+        "uri": None if now is None else place_of(store, spec.name).uri,
+        "parent_branch": None if now is None else now.parent_branch,
+        "parent_version": None if now is None else now.parent_version,
+        "changed": changed,
+    }
+    log.info("branch %s of %s: %s", spec.name, spec.uri, facts)
+    return Report(spec.kind, facts)
 
 
 def _begin(store: Store, spec: BranchSpec, before: BranchRef | None) -> bool:

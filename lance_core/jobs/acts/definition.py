@@ -9,7 +9,7 @@ import difflib
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,92 +38,62 @@ from lance_core.jobs.specs.spec import JobSpec
 log = logging.getLogger(__name__)
 
 
-class DropColumnsJob:
-    """Carries out a `DropColumnsSpec`, in this process."""
-
-    kind: ClassVar[str] = "drop_columns"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: DropColumnsSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "dropped"}."""
-        table = _open(spec)
-        present = [name for name in spec.columns if _field(table.schema, name) is not None]
-        for name in spec.columns:
-            if name not in present:
-                near = difflib.get_close_matches(name, table.schema.names, n=2)
-                guess = f"; did you mean {' or '.join(near)}?" if near else "."
-                columns = ", ".join(table.schema.names)
-                log.warning("%s has no column %r, so none was dropped%s Its columns: %s.", spec.uri, name, guess, columns)
-        if present:
-            table.drop_columns(present)
-        return _report(self.kind, spec, table, dropped=present)
+def drop_columns(spec: DropColumnsSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "dropped"}."""
+    table = _open(spec)
+    present = [name for name in spec.columns if _field(table.schema, name) is not None]
+    for name in spec.columns:
+        if name not in present:
+            near = difflib.get_close_matches(name, table.schema.names, n=2)
+            guess = f"; did you mean {' or '.join(near)}?" if near else "."
+            columns = ", ".join(table.schema.names)
+            log.warning("%s has no column %r, so none was dropped%s Its columns: %s.", spec.uri, name, guess, columns)
+    if present:
+        table.drop_columns(present)
+    return _report(spec.kind, spec, table, dropped=present)
 
 
-class AlterColumnsJob:
-    """Carries out an `AlterColumnsSpec`, in this process."""
-
-    kind: ClassVar[str] = "alter_columns"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: AlterColumnsSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "altered"}. NotFoundError for a column that exists under neither name."""
-        table = _open(spec)
-        wanted = [item for item in spec.alterations if not _is_altered(table.schema, item)]
-        if wanted:
-            table.alter_columns(*({**item, **_types(item)} for item in wanted))
-        return _report(self.kind, spec, table, altered=[str(item["path"]) for item in wanted])
+def alter_columns(spec: AlterColumnsSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "altered"}. NotFoundError for a column that exists under neither name."""
+    table = _open(spec)
+    wanted = [item for item in spec.alterations if not _is_altered(table.schema, item)]
+    if wanted:
+        table.alter_columns(*({**item, **_types(item)} for item in wanted))
+    return _report(spec.kind, spec, table, altered=[str(item["path"]) for item in wanted])
 
 
-class DropIndexJob:
-    """Carries out a `DropIndexSpec`, in this process."""
-
-    kind: ClassVar[str] = "drop_index"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: DropIndexSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "dropped"}."""
-        table = _open(spec)
-        names = sorted({str(index["name"]) for index in table.list_indices()})
-        there = spec.name in names
-        if there:
-            table.drop_index(spec.name)
-        else:
-            near = difflib.get_close_matches(spec.name, names, n=2)
-            guess = f"; did you mean {' or '.join(near)}?" if near else ""
-            known = f"Its indices: {', '.join(names)}" if names else "It has no index"
-            log.warning("%s has no index %r, so none was dropped%s %s.", spec.uri, spec.name, guess or ".", known)
-        return _report(self.kind, spec, table, dropped=[spec.name] if there else [])
+def drop_index(spec: DropIndexSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "dropped"}."""
+    table = _open(spec)
+    names = sorted({str(index["name"]) for index in table.list_indices()})
+    there = spec.name in names
+    if there:
+        table.drop_index(spec.name)
+    else:
+        near = difflib.get_close_matches(spec.name, names, n=2)
+        guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        known = f"Its indices: {', '.join(names)}" if names else "It has no index"
+        log.warning("%s has no index %r, so none was dropped%s %s.", spec.uri, spec.name, guess or ".", known)
+    return _report(spec.kind, spec, table, dropped=[spec.name] if there else [])
 
 
-class TableConfigJob:
-    """Carries out a `TableConfigSpec`, in this process."""
-
-    kind: ClassVar[str] = "table_config"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: TableConfigSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "config"}."""
-        table = _open(spec)
-        now = table.config()
-        changed = {name: value for name, value in spec.values.items() if now.get(name) != value}
-        if changed:
-            table.update_config(changed)
-        return _report(self.kind, spec, table, config=table.config())
+def table_config(spec: TableConfigSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "config"}."""
+    table = _open(spec)
+    now = table.config()
+    changed = {name: value for name, value in spec.values.items() if now.get(name) != value}
+    if changed:
+        table.update_config(changed)
+    return _report(spec.kind, spec, table, config=table.config())
 
 
-class DescribeJob:
-    """Carries out a `DescribeSpec`, in this process."""
-
-    kind: ClassVar[str] = "describe"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: DescribeSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "changed"}. InputError for a column that is not there."""
-        table = _open(spec)
-        said = Description(text=spec.description, owner=spec.owner, fresh_within=spec.fresh_within)
-        columns = {path: _said(words) for path, words in spec.columns.items()}
-        now = describe(table.snapshot, said, columns)
-        return _report(self.kind, spec, LanceDataset.from_snapshot(now), changed=now.version != table.version)
+def describe_table(spec: DescribeSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "changed"}. InputError for a column that is not there."""
+    table = _open(spec)
+    said = Description(text=spec.description, owner=spec.owner, fresh_within=spec.fresh_within)
+    columns = {path: _said(words) for path, words in spec.columns.items()}
+    now = describe(table.snapshot, said, columns)
+    return _report(spec.kind, spec, LanceDataset.from_snapshot(now), changed=now.version != table.version)
 
 
 def _said(words: str | Mapping[str, str]) -> Description:
@@ -132,67 +102,49 @@ def _said(words: str | Mapping[str, str]) -> Description:
     return Description(text=words.get("description"), owner=words.get("owner"))
 
 
-class CreateTableJob:
-    """Carries out a `CreateTableSpec`, in this process."""
-
-    kind: ClassVar[str] = "create_table"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: CreateTableSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "created"}. AlreadyExistsError if a table exists and must not."""
-        if find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None:
-            if spec.if_exists == "fail":
-                raise AlreadyExistsError(
-                    f"{spec.uri} is already a table", uri=spec.uri, cure='Choose another uri, or pass if_exists="skip".'
-                )
-            return _report(self.kind, spec, _open(spec), created=False)
-        options: dict[str, Any] = {"enable_stable_row_ids": spec.enable_stable_row_ids}
-        if spec.data_storage_version is not None:
-            options["data_storage_version"] = spec.data_storage_version
-        table = write_dataset(
-            no_rows(parse_ddl(spec.schema)),
-            spec.uri,
-            mode="create",
-            storage_options=spec.resolved_options(),
-            transaction_properties=request_property(spec.kind, spec.asked),
-            **options,
-        )
-        return _report(self.kind, spec, table, created=True)
-
-
-class DropTableJob:
-    """Carries out a `DropTableSpec`, in this process."""
-
-    kind: ClassVar[str] = "drop_table"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: DropTableSpec, runner: Runner | None = None) -> Report:
-        """Report {"dropped"}."""
-        there = find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None
-        if not there and spec.if_missing == "fail":
-            raise NotFoundError(
-                f"there is no table at {spec.uri}", uri=spec.uri, cure='Check the uri, or pass if_missing="skip".'
+def create_table(spec: CreateTableSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "created"}. AlreadyExistsError if a table exists and must not."""
+    if find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None:
+        if spec.if_exists == "fail":
+            raise AlreadyExistsError(
+                f"{spec.uri} is already a table", uri=spec.uri, cure='Choose another uri, or pass if_exists="skip".'
             )
-        LanceDataset.drop(spec.uri, storage_options=spec.resolved_options(), ignore_not_found=True)
-        log.info("%s of %s: %s", self.kind, spec.uri, "dropped" if there else "there was none")
-        return Report(self.kind, {"dropped": there})
+        return _report(spec.kind, spec, _open(spec), created=False)
+    options: dict[str, Any] = {"enable_stable_row_ids": spec.enable_stable_row_ids}
+    if spec.data_storage_version is not None:
+        options["data_storage_version"] = spec.data_storage_version
+    table = write_dataset(
+        no_rows(parse_ddl(spec.schema)),
+        spec.uri,
+        mode="create",
+        storage_options=spec.resolved_options(),
+        transaction_properties=request_property(spec.kind, spec.asked),
+        **options,
+    )
+    return _report(spec.kind, spec, table, created=True)
 
 
-class CloneJob:
-    """Carries out a `CloneSpec`, in this process."""
+def drop_table(spec: DropTableSpec, runner: Runner | None = None) -> Report:
+    """Report {"dropped"}."""
+    there = find_latest_version(resolve_store(spec.uri, spec.resolved_options())) is not None
+    if not there and spec.if_missing == "fail":
+        raise NotFoundError(
+            f"there is no table at {spec.uri}", uri=spec.uri, cure='Check the uri, or pass if_missing="skip".'
+        )
+    LanceDataset.drop(spec.uri, storage_options=spec.resolved_options(), ignore_not_found=True)
+    log.info("%s of %s: %s", spec.kind, spec.uri, "dropped" if there else "there was none")
+    return Report(spec.kind, {"dropped": there})
 
-    kind: ClassVar[str] = "clone"
-    needs_runner: ClassVar[bool] = False
 
-    def run(self, spec: CloneSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "target", "cloned"}: a table that is at the target already is left as it is."""
-        options = spec.resolved_options()
-        source = dataset(spec.uri, version=spec.version, storage_options=options)
-        if find_latest_version(resolve_store(spec.target, options)) is not None:
-            return _report(self.kind, spec, source, target=spec.target, cloned=False)
-        clone = source.shallow_clone if spec.depth == "shallow" else source.deep_clone
-        clone(spec.target, source.version, storage_options=options)
-        return _report(self.kind, spec, source, target=spec.target, cloned=True)
+def clone(spec: CloneSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "target", "cloned"}: a table that is at the target already is left as it is."""
+    options = spec.resolved_options()
+    source = dataset(spec.uri, version=spec.version, storage_options=options)
+    if find_latest_version(resolve_store(spec.target, options)) is not None:
+        return _report(spec.kind, spec, source, target=spec.target, cloned=False)
+    clone = source.shallow_clone if spec.depth == "shallow" else source.deep_clone
+    clone(spec.target, source.version, storage_options=options)
+    return _report(spec.kind, spec, source, target=spec.target, cloned=True)
 
 
 def _open(spec: JobSpec) -> LanceDataset:

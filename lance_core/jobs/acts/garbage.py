@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
 
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.protocols import Report, Runner
@@ -13,17 +12,11 @@ from lance_core.publish.staging.garbage import collect_garbage
 log = logging.getLogger(__name__)
 
 
-class GarbageJob:
-    """Carries out a `GarbageSpec`, in this process."""
-
-    kind: ClassVar[str] = "garbage"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: GarbageSpec, runner: Runner | None = None) -> Report:
-        """Report {"dry_run", "num_files", "bytes", "attempts", "abandoned"}."""
-        store = resolve_store(spec.uri, spec.resolved_options())
-        found = collect_garbage(store, dry_run=spec.dry_run, abandon_after=spec.abandon_after_seconds)
-        for path in found.files:
-            log.info("%s %s", "would remove" if spec.dry_run else "removed", path)
-        facts = {"dry_run": found.dry_run, "num_files": len(found.files), "bytes": found.bytes}
-        return Report(self.kind, {**facts, "attempts": [*found.attempts], "abandoned": [*found.abandoned]})
+def garbage(spec: GarbageSpec, runner: Runner | None = None) -> Report:
+    """Report {"dry_run", "num_files", "bytes", "attempts", "abandoned"}."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    found = collect_garbage(store, dry_run=spec.dry_run, abandon_after=spec.abandon_after_seconds)
+    for path in found.files:
+        log.info("%s %s", "would remove" if spec.dry_run else "removed", path)
+    facts = {"dry_run": found.dry_run, "num_files": len(found.files), "bytes": found.bytes}
+    return Report(spec.kind, {**facts, "attempts": [*found.attempts], "abandoned": [*found.abandoned]})

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc_csv
@@ -25,40 +25,34 @@ from lance_core.scratch import scratch_folder
 log = logging.getLogger(__name__)
 
 
-class QueryJob:
-    """Carries out a `QuerySpec`, in this process."""
-
-    kind: ClassVar[str] = "query"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: QuerySpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "num_rows", "target"} or {"version", "num_rows", "rows"}, with "left_out" where not all fit."""
-        options = spec.resolved_options()
-        table = dataset(spec.uri, version=spec.version, storage_options=options)
-        names, vectors = [*spec.columns], [] if spec.columns or spec.target else _vectors(table.schema)
-        if vectors:
-            names = [name for name in table.schema.names if name not in vectors] or table.schema.names
-        scanner = table.scanner(
-            columns=names or None,
-            filter=spec.filter,
-            limit=spec.limit,
-            nearest=dict(spec.nearest) or None,
-            full_text_query=spec.full_text,
-        )
-        facts: dict[str, Any] = {"version": table.version}
-        if spec.target is None:
-            vectors = [name for name in vectors if name not in names]
-            facts |= bounded_result(scanner.to_batches(), spec.max_rows, max_bytes=spec.max_bytes, columns=vectors)
-        elif spec.format == "lance":
-            written = write_dataset(scanner.to_reader(), spec.target, mode="overwrite", storage_options=options)
-            facts |= {"num_rows": written.count_rows(), "target": spec.target, "target_version": written.version}
-        else:
-            facts |= {
-                "num_rows": export(scanner.to_reader(), spec.target, format=spec.format, options=options),
-                "target": spec.target,
-            }
-        log.info("query of %s at version %d: %d rows", spec.uri, table.version, facts["num_rows"])
-        return Report(self.kind, facts)
+def query(spec: QuerySpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "num_rows", "target"} or {"version", "num_rows", "rows"}, with "left_out" where not all fit."""
+    options = spec.resolved_options()
+    table = dataset(spec.uri, version=spec.version, storage_options=options)
+    names, vectors = [*spec.columns], [] if spec.columns or spec.target else _vectors(table.schema)
+    if vectors:
+        names = [name for name in table.schema.names if name not in vectors] or table.schema.names
+    scanner = table.scanner(
+        columns=names or None,
+        filter=spec.filter,
+        limit=spec.limit,
+        nearest=dict(spec.nearest) or None,
+        full_text_query=spec.full_text,
+    )
+    facts: dict[str, Any] = {"version": table.version}
+    if spec.target is None:
+        vectors = [name for name in vectors if name not in names]
+        facts |= bounded_result(scanner.to_batches(), spec.max_rows, max_bytes=spec.max_bytes, columns=vectors)
+    elif spec.format == "lance":
+        written = write_dataset(scanner.to_reader(), spec.target, mode="overwrite", storage_options=options)
+        facts |= {"num_rows": written.count_rows(), "target": spec.target, "target_version": written.version}
+    else:
+        facts |= {
+            "num_rows": export(scanner.to_reader(), spec.target, format=spec.format, options=options),
+            "target": spec.target,
+        }
+    log.info("query of %s at version %d: %d rows", spec.uri, table.version, facts["num_rows"])
+    return Report(spec.kind, facts)
 
 
 def _vectors(schema: pa.Schema) -> list[str]:

@@ -6,7 +6,6 @@ It is staged and committed in one go, because there is nothing to compute; stric
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
 
 from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import latest_version, open_version
@@ -28,43 +27,37 @@ from lance_core.table.transaction import Transaction
 log = logging.getLogger(__name__)
 
 
-class RestoreJob:
-    """Carries out a `RestoreSpec`, in this process."""
-
-    kind: ClassVar[str] = "restore"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: RestoreSpec, runner: Runner | None = None) -> CommitResult:
-        """Publish the old version. IncompatibleConflictError when the table moved; NotFoundError for no such version."""
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = spec if spec.identity else spec.with_identity(random_identity())
-        done = find_done(store, spec)
-        if done is None:
-            target = _target(store, spec)
-            base = _base(store, spec)
-            clear_dead(store, spec.identity)
-            attempt = begin_attempt(
-                store,
-                identity=spec.identity,
-                spec=work_of(spec),
-                read_version=base,
-                lease_seconds=LEASE_SECONDS,
-                asked=Asked.from_dict(spec.asked),
-            )
-            staged = finish_attempt(store, attempt, Transaction(base, spec.identity, Restore(target)), rows=0, bytes=0)
-        else:
-            staged = done.staged
-        try:
-            result = commit_staged(store, [staged], if_moved=spec.if_moved)
-        except CommitStateUnknownError:
-            raise
-        except LanceError as error:
-            if not error.retryable:
-                # Kept, it would wait for a commit that can never be; the next try plans again.
-                abort_attempt(store, staged.identity, staged.attempt)
-            raise
-        log.info("%s is at version %d", spec.uri, result.version)
-        return result
+def restore(spec: RestoreSpec, runner: Runner | None = None) -> CommitResult:
+    """Publish the old version. IncompatibleConflictError when the table moved; NotFoundError for no such version."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    spec = spec if spec.identity else spec.with_identity(random_identity())
+    done = find_done(store, spec)
+    if done is None:
+        target = _target(store, spec)
+        base = _base(store, spec)
+        clear_dead(store, spec.identity)
+        attempt = begin_attempt(
+            store,
+            identity=spec.identity,
+            spec=work_of(spec),
+            read_version=base,
+            lease_seconds=LEASE_SECONDS,
+            asked=Asked.from_dict(spec.asked),
+        )
+        staged = finish_attempt(store, attempt, Transaction(base, spec.identity, Restore(target)), rows=0, bytes=0)
+    else:
+        staged = done.staged
+    try:
+        result = commit_staged(store, [staged], if_moved=spec.if_moved)
+    except CommitStateUnknownError:
+        raise
+    except LanceError as error:
+        if not error.retryable:
+            # Kept, it would wait for a commit that can never be; the next try plans again.
+            abort_attempt(store, staged.identity, staged.attempt)
+        raise
+    log.info("%s is at version %d", spec.uri, result.version)
+    return result
 
 
 def _target(store: Store, spec: RestoreSpec) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import ClassVar
 
 from lance_core.commit.manifests import latest_version
 from lance_core.dataset.refs.tags import TagRef, create_tag, delete_tag, read_tag, tag_names, update_tag
@@ -17,24 +16,18 @@ from lance_core.jobs.specs.maintenance import TagSpec
 log = logging.getLogger(__name__)
 
 
-class TagJob:
-    """Carries out a `TagSpec`, in this process."""
-
-    kind: ClassVar[str] = "tag"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: TagSpec, runner: Runner | None = None) -> Report:
-        """Report {"name", "version", "before"}: the current and the previous version of the name, or None."""
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = spec.with_identity(work_identity(spec))
-        before = read_tag(store, spec.name) if spec.name in tag_names(store) else None
-        if not was_done(store, spec.identity) and not (before and is_signed(before.metadata, spec.identity)):
-            _do(store, spec, before)
-        note_done(store, spec.identity, version=latest_version(store))
-        now = read_tag(store, spec.name).version if spec.name in tag_names(store) else None
-        was = None if before is None else before.version
-        log.info("tag %s of %s: %s, before %s", spec.name, spec.uri, now, was)
-        return Report(self.kind, {"name": spec.name, "version": now, "before": was})
+def tag(spec: TagSpec, runner: Runner | None = None) -> Report:
+    """Report {"name", "version", "before"}: the current and the previous version of the name, or None."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    spec = spec.with_identity(work_identity(spec))
+    before = read_tag(store, spec.name) if spec.name in tag_names(store) else None
+    if not was_done(store, spec.identity) and not (before and is_signed(before.metadata, spec.identity)):
+        _do(store, spec, before)
+    note_done(store, spec.identity, version=latest_version(store))
+    now = read_tag(store, spec.name).version if spec.name in tag_names(store) else None
+    was = None if before is None else before.version
+    log.info("tag %s of %s: %s, before %s", spec.name, spec.uri, now, was)
+    return Report(spec.kind, {"name": spec.name, "version": now, "before": was})
 
 
 def _do(store: Store, spec: TagSpec, before: TagRef | None) -> None:

@@ -18,7 +18,6 @@ import logging
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -99,34 +98,28 @@ Own = tuple[Fragment, DataFile | None]
 """A fragment as it was read, and the file that was written for it; None for one that was left as it is."""
 
 
-class AddColumnsJob:
-    """Carries out an `AddColumnsSpec`."""
-
-    kind: ClassVar[str] = "add_columns"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: AddColumnsSpec, runner: Runner) -> StagedTransaction:
-        """Stage the columns once; fragments that an earlier try finished are not computed again."""
-        spec = spec if spec.identity else spec.with_identity(random_identity())
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = after_clear(store, spec)
-        done = find_reference(store, spec)
-        if done is not None:
-            return done
-        clear_failure(store, spec.identity)
-        former = _find_unfinished(store, spec)
-        clear_dead(store, spec.identity, spare="" if former is None else former.attempt)
-        table = look_at(store, spec) if former is None else _table_of(store, spec, former)
-        source = None if spec.source is None else runner.open_source(spec.source)
-        target = plan_target(spec, existing(table, spec), source, runner)
-        if not target.part.fields:
-            log.info("add_columns %s: every column exists already, and stays as it is", spec.uri)
-            return note_nothing_to_do(store, spec)
-        spec = with_files_of(source, spec)
-        attempt = open_attempt(spec, table) if former is None else _take_over(spec, table, former)
-        with ending(store, attempt):
-            staged = _stage(spec, runner, attempt, existing(table, spec), target, source)
-            return staged if staged is not None else nothing_to_do(store, spec, attempt.attempt)
+def add_columns(spec: AddColumnsSpec, runner: Runner) -> StagedTransaction:
+    """Stage the columns once; fragments that an earlier try finished are not computed again."""
+    spec = spec if spec.identity else spec.with_identity(random_identity())
+    store = resolve_store(spec.uri, spec.resolved_options())
+    spec = after_clear(store, spec)
+    done = find_reference(store, spec)
+    if done is not None:
+        return done
+    clear_failure(store, spec.identity)
+    former = _find_unfinished(store, spec)
+    clear_dead(store, spec.identity, spare="" if former is None else former.attempt)
+    table = look_at(store, spec) if former is None else _table_of(store, spec, former)
+    source = None if spec.source is None else runner.open_source(spec.source)
+    target = plan_target(spec, existing(table, spec), source, runner)
+    if not target.part.fields:
+        log.info("add_columns %s: every column exists already, and stays as it is", spec.uri)
+        return note_nothing_to_do(store, spec)
+    spec = with_files_of(source, spec)
+    attempt = open_attempt(spec, table) if former is None else _take_over(spec, table, former)
+    with ending(store, attempt):
+        staged = _stage(spec, runner, attempt, existing(table, spec), target, source)
+        return staged if staged is not None else nothing_to_do(store, spec, attempt.attempt)
 
 
 @contextmanager

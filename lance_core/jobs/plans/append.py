@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.commit.identities import CREATES_PROPERTY
@@ -31,15 +30,9 @@ class Adds:
         return StagedOperation(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
 
 
-class AppendJob:
-    """Carries out an `AppendSpec`."""
-
-    kind: ClassVar[str] = "append"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: AppendSpec, runner: Runner) -> StagedTransaction:
-        """Stage the rows once. A source without rows leaves the table as it is."""
-        return nothing_added(spec, stage(spec, runner, plan_append))
+def append(spec: AppendSpec, runner: Runner) -> StagedTransaction:
+    """Stage the rows once. A source without rows leaves the table as it is."""
+    return nothing_added(spec, stage(spec, runner, plan_append))
 
 
 def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.dataset.indexing.build import IndexRequest, build_segment, parse_index_request
 from lance_core.dataset.indexing.folder import paths_of
@@ -24,10 +23,8 @@ from lance_core.errors import InputError
 from lance_core.format.index import IndexMetadata
 from lance_core.index.vector.model import model_from_bytes
 from lance_core.jobs.plans.edit_fragments import StageEdit, edit_work, existing, group_fragments, operations_of
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import BuildIndexSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 
@@ -73,17 +70,6 @@ class Segments:
         built_by = [result for result in results if result.partition >= self.first_partition]
         built = tuple(index for part in operations_of(built_by, CreateIndex) for index in part.new_indices)
         return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
-
-
-class BuildIndexJob:
-    """Carries out a `BuildIndexSpec`."""
-
-    kind: ClassVar[str] = "build_index"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: BuildIndexSpec, runner: Runner) -> StagedTransaction:
-        """Stage the index once."""
-        return stage(spec, runner, plan_build)
 
 
 def plan_build(spec: BuildIndexSpec, table: TableState, runner: Runner) -> Plan:

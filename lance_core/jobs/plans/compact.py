@@ -17,7 +17,6 @@ import uuid as uuids
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.dataset.maintain.compact import rewrite_group
@@ -89,25 +88,19 @@ class Rewrites:
         return StagedOperation(Rewrite(groups), after, len(new))
 
 
-class CompactJob:
-    """Carries out a `CompactSpec`."""
-
-    kind: ClassVar[str] = "compact"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: CompactSpec, runner: Runner) -> StagedTransaction | Report:
-        """Stage the compaction once; publish it group by group, or only report it, when the spec says so."""
-        store = resolve_store(spec.uri, spec.resolved_options())
-        spec = spec if spec.identity else spec.with_identity(random_identity())
-        if spec.dry_run:
-            return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
-        spec = after_clear(store, spec)
-        done = find_reference(store, spec)
-        if done is not None:
-            return done
-        if spec.groups_per_commit is not None:
-            return _in_waves(store, spec, runner)
-        return stage_new(store, spec, runner, plan_compact)
+def compact(spec: CompactSpec, runner: Runner) -> StagedTransaction | Report:
+    """Stage the compaction once; publish it group by group, or only report it, when the spec says so."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    spec = spec if spec.identity else spec.with_identity(random_identity())
+    if spec.dry_run:
+        return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
+    spec = after_clear(store, spec)
+    done = find_reference(store, spec)
+    if done is not None:
+        return done
+    if spec.groups_per_commit is not None:
+        return _in_waves(store, spec, runner)
+    return stage_new(store, spec, runner, plan_compact)
 
 
 def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan | None:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.dataset.edit.delete import stage_delete
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.manifest import Manifest
 from lance_core.jobs.plans.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import DeleteSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.delete import Delete
 
 
@@ -47,17 +44,6 @@ class Deletes:
         removed = tuple(number for part in parts for number in part.deleted_fragment_ids)
         taken = count_taken(self.manifest, updated, removed)
         return StagedOperation(Delete(updated, removed, self.predicate), 0, 0, num_deleted=taken)
-
-
-class DeleteJob:
-    """Carries out a `DeleteSpec`."""
-
-    kind: ClassVar[str] = "delete"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: DeleteSpec, runner: Runner) -> StagedTransaction:
-        """Stage the delete once."""
-        return stage(spec, runner, plan_delete)
 
 
 def plan_delete(spec: DeleteSpec, table: TableState, runner: Runner) -> Plan:

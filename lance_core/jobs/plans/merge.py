@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -44,28 +44,17 @@ from lance_core.jobs.plans.new_columns import BroughtColumns, plan_columns
 from lance_core.jobs.plans.new_table import Replaces, plan_new_contents, storage_version
 from lance_core.jobs.plans.repeated_keys import refuse_repeated, superseded_rows
 from lance_core.jobs.plans.write_fragments import fragments_of, make_work, shape_of, size_of
-from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
+from lance_core.jobs.runtime.lifecycle import SECOND_PASS
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult, Work
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
-from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.model import Attempt
 from lance_core.table.operations.update import Update
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 from lance_core.wire.transaction import decode_transaction, encode_transaction
 
 _THIRD_PASS = 2 * SECOND_PASS
-
-
-class MergeJob:
-    """Carries out a `MergeSpec`."""
-
-    kind: ClassVar[str] = "merge"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: MergeSpec, runner: Runner) -> StagedTransaction:
-        """Stage the merge once."""
-        return stage(spec, runner, plan_merge)
 
 
 @dataclass(frozen=True)

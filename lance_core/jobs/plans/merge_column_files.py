@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.dataset.maintain.column_merge import operation_of, plan_snapshot_merges, stage_column_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions, ColumnMergePlan
@@ -40,19 +39,13 @@ class StageColumnMerge:
         return stage_column_merges(snapshot, self.options, attempt=attempt)
 
 
-class MergeColumnFilesJob:
-    """Carries out a `MergeColumnFilesSpec`."""
-
-    kind: ClassVar[str] = "merge_column_files"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: MergeColumnFilesSpec, runner: Runner) -> StagedTransaction | Report:
-        """Stage the merge once, or only report it."""
-        if spec.dry_run:
-            store = resolve_store(spec.uri, spec.resolved_options())
-            snapshot = existing(look_at(store, spec), spec)
-            return Report(self.kind, merge_report(plan_snapshot_merges(snapshot, options_of(spec))))
-        return stage(spec, runner, plan_merge)
+def merge_column_files(spec: MergeColumnFilesSpec, runner: Runner) -> StagedTransaction | Report:
+    """Stage the merge once, or only report it."""
+    if spec.dry_run:
+        store = resolve_store(spec.uri, spec.resolved_options())
+        snapshot = existing(look_at(store, spec), spec)
+        return Report(spec.kind, merge_report(plan_snapshot_merges(snapshot, options_of(spec))))
+    return stage(spec, runner, plan_merge)
 
 
 def options_of(spec: MergeColumnFilesSpec) -> ColumnMergeOptions:

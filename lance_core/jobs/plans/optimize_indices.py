@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.dataset.indexing.folder import paths_of
 from lance_core.dataset.indexing.maintain import outdated_indices, rebuild, tiered_indices
@@ -16,10 +15,8 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.index import IndexMetadata
 from lance_core.jobs.plans.edit_fragments import edit_work, existing, operations_of
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 
@@ -57,17 +54,6 @@ class _Extension:
     like: IndexMetadata
     coverage: tuple[int, ...]
     removed: tuple[IndexMetadata, ...]
-
-
-class OptimizeIndicesJob:
-    """Carries out an `OptimizeIndicesSpec`."""
-
-    kind: ClassVar[str] = "optimize_indices"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: OptimizeIndicesSpec, runner: Runner) -> StagedTransaction:
-        """Stage the new segments once."""
-        return stage(spec, runner, plan_optimize)
 
 
 def plan_optimize(spec: OptimizeIndicesSpec, table: TableState, runner: Runner) -> Plan | None:

@@ -4,25 +4,11 @@ meantime."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 from lance_core.jobs.plans.new_table import plan_new_contents
 from lance_core.jobs.plans.no_rows import RefusesNoRows
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, TableState
 from lance_core.jobs.specs.spec import OverwriteSpec
-from lance_core.publish.model import StagedTransaction
-
-
-class OverwriteJob:
-    """Carries out an `OverwriteSpec`."""
-
-    kind: ClassVar[str] = "overwrite"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: OverwriteSpec, runner: Runner) -> StagedTransaction:
-        """Stage the new contents once."""
-        return stage(spec, runner, plan_overwrite)
 
 
 def plan_overwrite(spec: OverwriteSpec, table: TableState, runner: Runner) -> Plan:

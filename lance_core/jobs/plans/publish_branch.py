@@ -16,7 +16,6 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -45,10 +44,8 @@ from lance_core.jobs.plans.edit_fragments import (
     operations_of,
     part_of,
 )
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.branches import PublishBranchSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.append import Append
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
@@ -139,17 +136,6 @@ class Publishes:
             fields = tuple(item.id for item in self.changes.base.schema.fields)
             operation = Update(removed, updated, new, fields_for_preserving_frag_bitmap=fields)
         return StagedOperation(operation, rows, len(new), num_deleted=taken)
-
-
-class PublishBranchJob:
-    """Carries out a `PublishBranchSpec`."""
-
-    kind: ClassVar[str] = "publish_branch"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: PublishBranchSpec, runner: Runner) -> StagedTransaction:
-        """Stage the branch's changes once. When it changed nothing there is no version."""
-        return stage(spec, runner, plan_publish)
 
 
 def plan_publish(spec: PublishBranchSpec, table: TableState, runner: Runner) -> Plan | None:

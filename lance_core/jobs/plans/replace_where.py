@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.commit.identities import CREATES_PROPERTY
@@ -27,10 +26,9 @@ from lance_core.jobs.plans.existing_table import plan_new_rows
 from lance_core.jobs.plans.new_table import plan_new_contents
 from lance_core.jobs.plans.no_rows import RefusesNoRows
 from lance_core.jobs.plans.write_fragments import fragments_of
-from lance_core.jobs.runtime.lifecycle import SECOND_PASS, stage
+from lance_core.jobs.runtime.lifecycle import SECOND_PASS
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
 
@@ -54,17 +52,6 @@ class ReplacesRows:
         )
         taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
         return StagedOperation(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
-
-
-class ReplaceWhereJob:
-    """Carries out a `ReplaceWhereSpec`."""
-
-    kind: ClassVar[str] = "replace_where"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: ReplaceWhereSpec, runner: Runner) -> StagedTransaction:
-        """Stage the replacement once."""
-        return stage(spec, runner, plan_replace)
 
 
 def plan_replace(spec: ReplaceWhereSpec, table: TableState, runner: Runner) -> Plan:

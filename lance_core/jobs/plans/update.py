@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lance_core.dataset.edit.update import stage_update
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.format.manifest import Manifest
 from lance_core.jobs.plans.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of, part_of
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import Plan, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import UpdateSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.update import Update
 
 
@@ -58,17 +55,6 @@ def join_updates(parts: Sequence[Update]) -> Update:
         new_fragments=tuple(fragment for part in parts for fragment in part.new_fragments),
         fields_for_preserving_frag_bitmap=tuple(sorted(kept)),
     )
-
-
-class UpdateJob:
-    """Carries out an `UpdateSpec`."""
-
-    kind: ClassVar[str] = "update"
-    needs_runner: ClassVar[bool] = True
-
-    def run(self, spec: UpdateSpec, runner: Runner) -> StagedTransaction:
-        """Stage the update once."""
-        return stage(spec, runner, plan_update)
 
 
 def plan_update(spec: UpdateSpec, table: TableState, runner: Runner) -> Plan:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from lance_core.dataset.snapshot.snapshot import open_snapshot
 from lance_core.jobs.publish.gates import StagedRows, require_gates
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.definition import CheckSpec
 
 
-class CheckJob:
-    """Carries out a `CheckSpec`, in this process."""
-
-    kind: ClassVar[str] = "check"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: CheckSpec, runner: Runner | None = None) -> Report:
-        """Report {"version", "num_rows", "gates"}: the names of those that passed. GateFailedError for one that did not."""
-        snapshot = open_snapshot(spec.uri, version=spec.version, storage_options=spec.resolved_options())
-        names = require_gates(
-            spec.gates,
-            StagedRows((), (snapshot,), is_table=True),
-            where=f"{spec.uri} at version {snapshot.version}",
-            cure="Correct the rows, restore an earlier version, or change the gate.",
-        )
-        facts = {"version": snapshot.version, "num_rows": snapshot.manifest.num_rows, "gates": names}
-        return Report(self.kind, facts)
+def check(spec: CheckSpec, runner: Runner | None = None) -> Report:
+    """Report {"version", "num_rows", "gates"}: the names of those that passed. GateFailedError for one that did not."""
+    snapshot = open_snapshot(spec.uri, version=spec.version, storage_options=spec.resolved_options())
+    names = require_gates(
+        spec.gates,
+        StagedRows((), (snapshot,), is_table=True),
+        where=f"{spec.uri} at version {snapshot.version}",
+        cure="Correct the rows, restore an earlier version, or change the gate.",
+    )
+    facts = {"version": snapshot.version, "num_rows": snapshot.manifest.num_rows, "gates": names}
+    return Report(spec.kind, facts)

@@ -252,3 +252,8 @@ def _sum(results: Sequence[CommitResult]) -> CommitResult:
             seconds=total.seconds + result.seconds,
         )
     return total
+
+
+def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
+    """Publish what a spec names; see `lance_core.publish.service.commit_staged` for what it raises."""
+    return CommitJob().run(spec, runner)

@@ -24,7 +24,7 @@ from typing import Any
 from lance_core.commit.naming import STAGED, staged_folder
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
-from lance_core.jobs.kinds import job_of, kind_of, refresh_of, spec_from_plain
+from lance_core.jobs.kinds import carry_out, kind_of, refresh_of, spec_from_plain
 from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
@@ -120,7 +120,7 @@ def reexecute(
         staged: Any = refresh(store, _asked_as_before(store, spec, ref), ref, runner, own_commit=own_commit)
     else:
         log.info("re-executing %s %s", spec.kind, identity)
-        staged = job_of(spec).run(spec, runner)
+        staged = carry_out(spec, runner)
     if not isinstance(staged, StagedTransaction):
         raise LanceError(f"the {spec.kind} job staged no transaction")
     store.delete(_path(identity))
@@ -141,7 +141,7 @@ def withdraw_attempt(
     _read(store, ref.identity)  # what a newer release has noted is not written over
     note = Reexecution(ref.identity, dict(record), work_digest(record))
     write_record(store, _path(ref.identity), {"format": FORMAT, **asdict(note)})
-    if kind_of(record).refresh is None:
+    if not kind_of(record).refresh:
         give_up_for_another(store, ref, own_commit=own_commit)
 
 

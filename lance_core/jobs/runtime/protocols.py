@@ -5,26 +5,25 @@
     spec ──plan──> Plan(read_version=7, work, source) ──runner──> TaskResult x n ──conclude──> staged transaction
                                                          └──(anything fails)──> attempt aborted, its files removed
 
-A `Runner` knows how to reach workers (Spark, or this process) and nothing of tables; a `StagingJob` knows what is to be
-done and nothing of workers; `Work` is what travels: it pickles, is tiny, and turns one partition's batches into results.
+A `Runner` knows how to reach workers (Spark, or this process) and nothing of tables; a plan function (`jobs/plans`) knows
+what is to be done and nothing of workers; `Work` is what travels: it pickles, is tiny, and turns one partition's batches
+results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.jobs.sources.source_files import SourceFile
-from lance_core.jobs.specs.spec import JobSpec, SourceSpec
+from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.publish.model import Attempt, CommitResult, StagedTransaction
 from lance_core.table.operations.base import Operation
-
-S = TypeVar("S", bound=JobSpec, contravariant=True)
 
 ROW = "_lance_row"
 """The column that carries rows' addresses (int64) through an engine's expressions."""
@@ -180,13 +179,3 @@ class Plan:
     properties: Mapping[str, str] = field(default_factory=dict)
     then: Sequence[Pass] = ()
     spools: bool = False
-
-
-class Job(Protocol[S]):
-    """Carries out one kind of spec."""
-
-    kind: ClassVar[str]
-    needs_runner: ClassVar[bool]
-
-    def run(self, spec: S, runner: Runner) -> JobResult:
-        """Do it. Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised."""

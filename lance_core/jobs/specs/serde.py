@@ -59,7 +59,7 @@ def from_plain(cls: type[T], data: object, *, where: str = "spec") -> T:
     for name in data:
         if name not in known:
             raise InputError(f"{where}: unknown key {name!r}{_guess(str(name), known)}")
-    hints = _hints_of(cls)  # type: ignore[arg-type]
+    hints = hints_of(cls)  # type: ignore[arg-type]
     values = {name: _check(hints[name], item, f"{where}.{name}") for name, item in data.items()}
     for name, item in known.items():
         required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
@@ -69,7 +69,8 @@ def from_plain(cls: type[T], data: object, *, where: str = "spec") -> T:
 
 
 @functools.cache
-def _hints_of(cls: type[Any]) -> Mapping[str, Any]:
+def hints_of(cls: type[Any]) -> Mapping[str, Any]:
+    """The fields of a dataclass with their types."""
     return typing.get_type_hints(cls)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.errors import InputError
-from lance_core.jobs.kinds import KINDS, job_of, spec_from_json, spec_from_plain
+from lance_core.jobs.kinds import KINDS, load, spec_from_json, spec_from_plain
 from lance_core.jobs.runtime.landed_work import NOT_THE_WORK
 from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.definition import (
@@ -106,8 +107,16 @@ def test_what_is_no_part_of_the_work_is_so_in_every_spec(name: str) -> None:
 
 
 def test_every_kind_has_a_spec_that_says_so() -> None:
+    assert {kind: load(row.spec).kind for kind, row in KINDS.items()} == {kind: kind for kind in KINDS}
     assert {spec.kind for spec in SPECS} == set(KINDS)
-    assert all(job_of(spec).kind == spec.kind for spec in SPECS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_one_function_that_takes_its_spec(kind: str) -> None:
+    row = KINDS[kind]
+    (place,) = filter(None, (row.plan, row.stage, row.act))
+    spec = next(iter(inspect.signature(load(place)).parameters.values()))
+    assert (spec.name, spec.annotation) == ("spec", load(row.spec).__name__)
 
 
 @pytest.mark.parametrize(
