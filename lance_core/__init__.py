@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from lance_core.format.index import IndexMetadata as Index
     from lance_core.index.text.tokens import FtsToken as FtsToken
     from lance_core.index.text.tokens import tokenize as tokenize
+    from lance_core.jobs.declared_columns import declare_column as declare_column
+    from lance_core.jobs.declared_columns import refresh_columns as refresh_columns
+    from lance_core.jobs.declared_columns import undeclare_column as undeclare_column
     from lance_core.log import set_logger as set_logger
     from lance_core.progress import IndexProgress as IndexProgress
 else:
@@ -77,6 +80,9 @@ else:
             "ScanStatistics": "lance_core.dataset.scan.statistics",
             "Transaction": "lance_core.dataset.handle.operation_aliases",
             "batch_udf": "lance_core.dataset.columns.udf",
+            "declare_column": "lance_core.jobs.declared_columns",
+            "refresh_columns": "lance_core.jobs.declared_columns",
+            "undeclare_column": "lance_core.jobs.declared_columns",
             "blob_array": "lance_core.arrow.blob",
             "blob_field": "lance_core.arrow.blob",
             "json_to_schema": "lance_core.arrow.schema_json",
@@ -137,9 +143,12 @@ __all__ = [
     "blob_array",
     "blob_field",
     "dataset",
+    "declare_column",
     "json_to_schema",
+    "refresh_columns",
     "schema_to_json",
     "set_logger",
     "tokenize",
+    "undeclare_column",
     "write_dataset",
 ]

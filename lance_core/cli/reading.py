@@ -118,7 +118,7 @@ def schema(table: Table, output: Output, ids: bool) -> None:
             for f in snapshot.manifest.schema.fields
         )
         return
-    output.rows({"name": item.name, "type": str(item.type), "nullable": item.nullable} for item in snapshot.arrow_schema)
+    output.rows({"name": item.name, "type": str(item.type), "nullable": item.nullable} for item in snapshot.visible_schema)
 
 
 @table_command("head")

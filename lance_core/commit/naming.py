@@ -46,6 +46,8 @@ COMMITS = f"{PRIVATE}/commits"
 FENCES = f"{PRIVATE}/fences"
 LEDGER = f"{PRIVATE}/ledger"
 PROGRESS = f"{PRIVATE}/progress"
+COLUMNS = f"{PRIVATE}/columns"
+"""Of declared columns: which fragments were seen to be fresh, and values that are computed and not published yet."""
 WITHDRAWN = f"{LEDGER}/withdrawn"
 """Attempts that were given up while they may still have been writing: remembered for some days."""
 

@@ -85,7 +85,7 @@ def table_report(
         observation=observation,
         findings=diagnose(uri, deep=deep, levels=levels, storage_options=storage_options, now=moment),
         log=read_log(store, limit=RECENT_VERSIONS),
-        schema=[(field.name, str(field.type), field.nullable) for field in snapshot.arrow_schema],
+        schema=[(field.name, str(field.type), field.nullable) for field in snapshot.visible_schema],
         indices=_indices(snapshot, observation),
         staged=[
             {"identity": entry.identity, "state": entry.state, "read_version": entry.read_version, "started": entry.started,

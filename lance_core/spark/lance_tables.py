@@ -67,5 +67,5 @@ class LanceTables:
         self.opened[name or paths[0]] = snapshot.version
         fixed = replace(asked, uri=snapshot.uri, asof=None, branch=None, version=snapshot.version)
         if query is not None and fixed.columns is None:
-            fixed = replace(fixed, columns=tuple(named_columns(query, snapshot.arrow_schema.names)))
+            fixed = replace(fixed, columns=tuple(named_columns(query, snapshot.visible_schema.names)))
         return frame_of(spark, fixed)

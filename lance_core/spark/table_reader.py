@@ -182,7 +182,7 @@ def read_schema(options: SourceOptions, *, snapshot: Snapshot | None = None) -> 
 
     InputError for a column that the table does not have.
     """
-    schema = (snapshot or open_read_snapshot(options)).arrow_schema
+    schema = (snapshot or open_read_snapshot(options)).visible_schema
     if options.columns is None:
         return schema
     absent = [name for name in options.columns if name not in schema.names]

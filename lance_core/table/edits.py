@@ -51,6 +51,18 @@ def with_file(fragment: Fragment, new_file: DataFile) -> Fragment:
     return replace(fragment, files=(*fragment.files, new_file))
 
 
+def with_columns_moved(fragment: Fragment, new: DataFile) -> Fragment:
+    """The fragment with a file of columns, which are dead in the files that had them; a file of dead columns alone goes."""
+    moved = {number for number in new.fields if number != TOMBSTONE}
+    files = tuple(
+        item
+        if moved.isdisjoint(item.fields)
+        else replace(item, fields=tuple(TOMBSTONE if number in moved else number for number in item.fields))
+        for item in fragment.files
+    )
+    return without_dead_files(replace(fragment, files=(*files, new)))
+
+
 def without_dead_files(fragment: Fragment) -> Fragment:
     """A file whose every column is a tombstone holds nothing."""
     files = tuple(file for file in fragment.files if not file.fields or any(field != TOMBSTONE for field in file.fields))

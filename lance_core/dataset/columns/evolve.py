@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow, schema_from_arrow
 from lance_core.dataset.columns.column_files import FirstId, add_files, append_fields
+from lance_core.dataset.columns.declared_rules import refuse_cast, refuse_vanishing_input, with_evidence
 from lance_core.dataset.columns.from_stream import stage_reader
 from lance_core.dataset.columns.udf import BatchUDF
 from lance_core.dataset.scan.count import count_matching
@@ -121,7 +122,7 @@ def parse_transforms(snapshot: Snapshot, transforms: Any, read_columns: Sequence
     if isinstance(transforms, Sequence) and all(isinstance(item, pa.Field) for item in transforms):
         return NewColumns(pa.schema([*transforms]))
     if callable(transforms):
-        return _from_function(snapshot.arrow_schema, transforms, read_columns)
+        return _from_function(snapshot.visible_schema, transforms, read_columns)
     raise InputError(
         f"cannot add columns from {type(transforms).__name__}",
         cure="Pass a dict of name to SQL, pyarrow fields, or a function of a record batch.",
@@ -183,6 +184,8 @@ def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> StagedEdit:
     schema = snapshot.manifest.schema
     if not names:
         raise InputError("drop_columns needs at least one column")
+    refuse_vanishing_input(schema, names, what="drop")
+    names = with_evidence(schema, names)
     gone = {item.id for name in names for item in schema.descend(schema.find(name).id)}
     kept = replace(schema, fields=tuple(item for item in schema.fields if item.id not in gone))
     emptied = [item.name for item in kept.fields if schema.children(item.id) and not kept.children(item.id)]
@@ -212,6 +215,7 @@ def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) ->
         if change.get("nullable") is False and field.nullable:
             _require_no_nulls(snapshot, change["path"])
             keeps_nulls = False
+        _refuse_for_declared(snapshot.manifest.schema, change)
         schema = _altered(schema, field.id, change)
         if change.get("data_type") is not None:
             retyped[field.id] = change["data_type"]
@@ -220,6 +224,14 @@ def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) ->
             Transaction(snapshot.version, str(uuids.uuid4()), Project(schema, preserves_nullability=keeps_nulls))
         )
     return _retype(snapshot, schema, retyped, keeps_nulls=keeps_nulls)
+
+
+def _refuse_for_declared(schema: Schema, change: Mapping[str, Any]) -> None:
+    if change.get("data_type") is not None:
+        refuse_cast(schema, change["path"])
+        refuse_vanishing_input(schema, [change["path"]], what="change the type of")
+    if change.get("name") not in (None, change["path"].rpartition(".")[2]):
+        refuse_vanishing_input(schema, [change["path"]], what="rename")
 
 
 def _altered(schema: Schema, field_id: int, change: Mapping[str, Any]) -> Schema:

@@ -24,6 +24,7 @@ from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.manifests import OpenVersion, open_newest
 from lance_core.dataset.arguments import check_options
+from lance_core.dataset.columns.declared_rules import refuse_values
 from lance_core.dataset.edit.write_options import WriteOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
@@ -246,6 +247,7 @@ def _plan(current: Manifest | None, data: pa.Schema, request: WriteRequest) -> t
             f"the table has storage version {kept.text}, which cannot be mixed with {version.text}",
             cure="Omit data_storage_version.",
         )
+    refuse_values(current.schema, (item.name for item in found.top_level))
     return check_compatible(current.schema, found), version
 
 

@@ -24,6 +24,7 @@ from lance_core.arrow.buffers import fields_schema
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.commit.naming import data_path
+from lance_core.dataset.columns.declared_rules import refuse_values
 from lance_core.dataset.edit.key_lookup import match_keys
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.edit.update import stage_moved
@@ -152,6 +153,7 @@ def _check(snapshot: Snapshot, source: pa.Table, spec: MergePlan) -> None:
             where = "the table" if key not in names else "the source"
             raise InputError(f"no column {key!r} in {where} to merge on", cure=f"Columns of the table: {', '.join(names)}.")
     given = schema_from_arrow(source.schema, version=snapshot.manifest.file_version)
+    refuse_values(snapshot.manifest.schema, source.column_names)
     # Only a new row needs a value in every column; an updated one keeps those that the source lacks.
     check_compatible(snapshot.manifest.schema, given, partial=not spec.insert)
 

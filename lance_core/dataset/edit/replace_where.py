@@ -21,6 +21,7 @@ import pyarrow as pa
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.arrow_numpy import numpy_of
 from lance_core.commit.naming import data_path
+from lance_core.dataset.columns.declared_rules import refuse_values
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -55,6 +56,7 @@ def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt
     if expr is None:
         raise InputError("replace_where needs a predicate", cure='Pass "true" to replace all rows.')
     manifest = snapshot.manifest
+    refuse_values(manifest.schema, rows.column_names)
     part = check_compatible(manifest.schema, schema_from_arrow(rows.schema, version=manifest.file_version))
     batches = [*_satisfying(rows, snapshot.arrow_schema, expr, predicate)]
     external = ExternalUris.of(manifest.base_paths, snapshot.storage_options)

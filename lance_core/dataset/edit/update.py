@@ -21,6 +21,7 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.commit.naming import data_path
+from lance_core.dataset.columns.declared_rules import refuse_values
 from lance_core.dataset.edit.select_rows import matching_offsets
 from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, read_offsets
 from lance_core.dataset.scan.request import as_filter
@@ -75,6 +76,7 @@ def stage_update(
     version: FileVersion | None = None,
 ) -> StagedEdit:
     """Write the new rows and deletion files of an update and describe its commit."""
+    refuse_values(snapshot.manifest.schema, updates)
     values = _parse_updates(snapshot.arrow_schema, updates)
     matched = matching_offsets(snapshot, as_filter(where, snapshot.arrow_schema))
     deletions, fragments = stage_both(

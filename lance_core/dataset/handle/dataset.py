@@ -90,7 +90,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
     @property
     def schema(self) -> pa.Schema:
         """The columns as pyarrow has them."""
-        return self._snapshot.arrow_schema
+        return self._snapshot.visible_schema
 
     @property
     def lance_schema(self) -> Schema:

@@ -139,7 +139,7 @@ class LanceFragment:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the table at this version, as an Arrow schema."""
-        return self._snapshot.arrow_schema
+        return self._snapshot.visible_schema
 
     @property
     def physical_rows(self) -> int:

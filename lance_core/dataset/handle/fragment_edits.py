@@ -37,10 +37,11 @@ from lance_core.dataset.write.deletions import stage_deletions
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError, SchemaMismatchError
-from lance_core.format.fragment import DataFile, Fragment
-from lance_core.format.schema import TOMBSTONE, Schema
+from lance_core.format.fragment import Fragment
+from lance_core.format.schema import Schema
 from lance_core.rowids.bitmap import encode_bitmap
 from lance_core.shortage import ARROW_ERRORS
+from lance_core.table.edits import with_columns_moved
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 
@@ -147,7 +148,7 @@ def update_fragment_columns(
     file = write_column_file(reader_of(snapshot, fragment), part, reads=[left_on, *names], compute=compute)
     offsets = np.concatenate(matched) if matched else np.empty(0, np.int64)
     living = np.setdiff1d(offsets, read_deleted(snapshot, fragment), assume_unique=True)
-    changed = _with_file(fragment, file, frozenset(item.id for item in part.fields))
+    changed = with_columns_moved(fragment, file)
     return changed, [*file.fields], encode_bitmap(living.tolist())
 
 
@@ -174,13 +175,3 @@ def _updated_names(snapshot: Snapshot, right: pa.Table, left_on: str, key: str) 
     if left_on in names:
         raise InputError(f"cannot update {left_on!r}, the key")
     return names
-
-
-def _with_file(fragment: Fragment, new: DataFile, gone: frozenset[int]) -> Fragment:
-    """The fragment with another file for some fields; a file that has no other fields goes."""
-    files = []
-    for file in fragment.files:
-        fields = tuple(TOMBSTONE if field in gone else field for field in file.fields)
-        if any(field != TOMBSTONE for field in fields):
-            files.append(replace(file, fields=fields))
-    return replace(fragment, files=(*files, new))

@@ -146,7 +146,7 @@ def rewrite_group(
         return _with_identity(snapshot, group, copied) if manifest.uses_stable_row_ids else copied
     rows = sum(fragment.num_rows for fragment in group)
     num_files = max(1, rows // options.target_rows_per_fragment)
-    plan = plan_scan(manifest.schema, group, plan_projection(manifest.schema, None))
+    plan = plan_scan(manifest.schema, group, plan_projection(manifest.schema, None, with_evidence=True))
     fragments = stage_fragments(
         snapshot.store,
         scan(snapshot, plan, batch_size=options.batch_size or _batch_rows(snapshot, group)),

@@ -62,7 +62,7 @@ class DatasetDelta:
 
     def _rows(self, condition: str) -> pa.RecordBatchReader:
         end = self._at_end()
-        columns = [*end.arrow_schema.names, "_rowid", _CREATED, _UPDATED]
+        columns = [*end.visible_schema.names, "_rowid", _CREATED, _UPDATED]
         return LanceScanner(end, ScanRequest(columns=columns, filter=condition)).to_reader()
 
     def _at_end(self) -> Snapshot:

@@ -124,7 +124,7 @@ class LanceScanner:
     @property
     def dataset_schema(self) -> pa.Schema:
         """The Arrow schema of the table, whatever this scan projects."""
-        return self._snapshot.arrow_schema
+        return self._snapshot.visible_schema
 
     @property
     def projected_schema(self) -> pa.Schema:

@@ -97,7 +97,7 @@ class SqlQuery:
 
 def _view(builder: SqlQueryBuilder) -> pa.Table:
     """The columns a query may want: those whose names occur in it, all when it has a star other than that of count(*)."""
-    every = [*builder.snapshot.arrow_schema.names, *builder.system]
+    every = [*builder.snapshot.visible_schema.names, *builder.system]
     text = _COUNT_ALL.sub("", builder.text).lower()
     named = every if "*" in text else [name for name in every if name.lower() in text]
     # A table of no columns has no rows for DuckDB.

@@ -44,7 +44,7 @@ class TableView(ds.Dataset):
     def __init__(self, snapshot: Snapshot, *, columns: Sequence[str] | None = None) -> None:
         # Not the base's: it stands for a dataset of pyarrow's own.
         self._snapshot = snapshot
-        self._columns = [*snapshot.arrow_schema.names] if columns is None else [*columns]
+        self._columns = [*snapshot.visible_schema.names] if columns is None else [*columns]
         self.failure: LanceError | None = None
 
     def narrowed(self, sql: str) -> TableView:

@@ -4,7 +4,7 @@
 
     ["id", "point.x"]            two outputs; named as asked
     {"double": "2 * x"}          an SQL expression
-    None                         every stored column
+    None                         every stored column but the evidence of declared ones
     with_row_id=True             _rowid at the end, unless it was requested by name
 """
 
@@ -20,6 +20,7 @@ from lance_core.arrow import schema_to_arrow
 from lance_core.cached import cached_property
 from lance_core.errors import InputError
 from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, field_of, parse_value, type_of
+from lance_core.format.declared import hides_from_all, without_columns
 from lance_core.format.schema import Schema
 
 Columns = Sequence[str] | Mapping[str, str] | None
@@ -81,12 +82,17 @@ def plan_projection(
     with_row_address: bool = False,
     score: str | None = None,
     autoproject: bool = True,
+    with_evidence: bool = False,
 ) -> Projection:
     """The projection for the user's arguments. Raises InputError: no such column, a name twice, a bad expression.
 
+    `with_evidence`: all columns are those too that reads hide, for whoever writes the rows again.
     `score` names a float column that a search adds (`_distance`); it comes last unless it was requested by name, or not at
     all with `autoproject` False.
     """
+    if columns is None and not with_evidence:
+        hidden = hides_from_all(schema)
+        schema = without_columns(schema, hidden) if hidden else schema
     arrow = schema_to_arrow(_named(schema, columns, score))
     if score is not None and score not in arrow.names:
         outputs = _outputs(schema, arrow.append(pa.field(score, pa.float32())), columns)

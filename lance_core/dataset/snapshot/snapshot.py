@@ -27,6 +27,7 @@ from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, plac
 from lance_core.dataset.refs.tags import read_tag
 from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache, SlotCache
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
+from lance_core.format.declared import hides_from_all, without_columns
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store, without_folder
@@ -64,8 +65,14 @@ class Snapshot:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The columns as pyarrow has them."""
+        """The columns as pyarrow has them, evidence of declared ones too."""
         return schema_to_arrow(self.manifest.schema)
+
+    @cached_property
+    def visible_schema(self) -> pa.Schema:
+        """The columns that a read of all columns gives."""
+        hidden = hides_from_all(self.manifest.schema)
+        return self.arrow_schema if not hidden else schema_to_arrow(without_columns(self.manifest.schema, hidden))
 
     @cached_property
     def _cache(self) -> SlotCache[Snapshot]:

@@ -48,7 +48,7 @@ from lance_core.jobs.plans.column_parts import (
     record_spool,
 )
 from lance_core.jobs.plans.edit_fragments import existing, group_fragments
-from lance_core.jobs.plans.fill_columns import Filled, existing_names, with_file
+from lance_core.jobs.plans.fill_columns import Filled, existing_names
 from lance_core.jobs.plans.spark_columns import engine_columns, run_in_engine
 from lance_core.jobs.plans.write_fragments import WriteWork
 from lance_core.jobs.runtime.failure_record import clear_failure
@@ -78,6 +78,7 @@ from lance_core.publish.staging.adoption import adopt_unfinished
 from lance_core.publish.staging.in_use import unused_files
 from lance_core.publish.staging.remove import remove_attempt
 from lance_core.publish.staging.staged import finish_attempt, renew_lease
+from lance_core.table.edits import with_columns_moved
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
@@ -291,7 +292,7 @@ def require_all(fragments: Sequence[Fragment], done: Container[int]) -> None:
 def merge_of(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile | None]) -> Merge:
     """The operation that adds each file to its fragment."""
     require_all(fragments, files)
-    changed = tuple(item if (file := files[item.id]) is None else with_file(item, file) for item in fragments)
+    changed = tuple(item if (file := files[item.id]) is None else with_columns_moved(item, file) for item in fragments)
     nullable = all(item.nullable for item in target.part.top_level)
     return Merge(changed, target.schema, preserves_nullability=nullable)
 

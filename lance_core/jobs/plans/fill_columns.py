@@ -28,10 +28,9 @@ from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_o
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError, SchemaMismatchError, UnsupportedFeatureError
 from lance_core.format.fragment import DataFile, Fragment
-from lance_core.format.schema import TOMBSTONE, Schema
+from lance_core.format.schema import Schema
 from lance_core.jobs.specs.edits import IfExists
 from lance_core.pages.rows import RowSelection
-from lance_core.table.edits import without_dead_files
 
 Mask = npt.NDArray[np.bool_]
 CURE = (
@@ -228,15 +227,3 @@ class _Given(_Filling):
         self.num_tried += num_rows
         arrays = [pa.concat_arrays(column.chunks) for column in part.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
-
-
-def with_file(fragment: Fragment, file: DataFile) -> Fragment:
-    """The fragment with a file of columns, which are dead in the files that had them."""
-    moved = {number for number in file.fields if number != TOMBSTONE}
-    files = tuple(
-        item
-        if moved.isdisjoint(item.fields)
-        else replace(item, fields=tuple(TOMBSTONE if number in moved else number for number in item.fields))
-        for item in fragment.files
-    )
-    return without_dead_files(replace(fragment, files=(*files, file)))

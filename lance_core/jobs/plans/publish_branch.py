@@ -78,7 +78,7 @@ class CopyRows:
         """An Update with new fragments only; `snapshot` is of the main line."""
         source = part_of(snapshot.at((self.branch, self.head)), self.fragments)
         schema = source.manifest.schema
-        plan = plan_scan(schema, source.manifest.fragments, plan_projection(schema, None))
+        plan = plan_scan(schema, source.manifest.fragments, plan_projection(schema, None, with_evidence=True))
         fragments = stage_fragments(
             snapshot.store,
             scan(source, plan),

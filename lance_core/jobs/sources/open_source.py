@@ -162,7 +162,7 @@ def _from_lance(spec: SourceSpec, options_of: OptionsOf) -> LocalSource:
         raise InputError("source.schema cannot be combined with format lance, whose tables have one")
     options = {key: as_secret(value, where=f"source.options.{key}").reveal() for key, value in spec.options.items()}
     snapshot = open_lance(spec.paths, options, options_of)
-    return LocalSource(snapshot.arrow_schema, lambda: batches_of(snapshot), snapshot.manifest.num_rows, {"": snapshot})
+    return LocalSource(snapshot.visible_schema, lambda: batches_of(snapshot), snapshot.manifest.num_rows, {"": snapshot})
 
 
 def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *, what: str) -> LocalSource:

@@ -1,0 +1,173 @@
+"""A declaration: how a column is computed, as the metadata of its field says it.
+
+::
+
+    declare_column(uri, "doubled", sql="x * 2")
+    -> computed_column "true", .kind "sql", .expression "x * 2", .inputs ["x"]            LanceDB's words, which it heeds
+       lance_core.column.id "9f2c…"                                                       ties the evidence to this column
+       lance_core.column.definition {"version": "", "arguments": {}, …}                   what those words cannot say
+
+The identity of a definition is what its author declares: the expression or the function's name, the inputs, `version`,
+arguments, model and revision, `where`. A function's code is not part of it: what it calls cannot be seen, and a comment must
+not cost a recomputation. The digest of its module stands beside it, to warn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lance_core.errors import CorruptFileError, InputError
+from lance_core.format import declared
+from lance_core.format.schema import Field, Schema
+
+Kind = Literal["sql", "python"]
+OnError = Literal["fail", "skip"]
+_IDENTITY = ("kind", "expression", "inputs", "version", "arguments", "model", "revision", "where")
+_TEXTS = ("version", "model", "revision", "where", "code")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """How a column is computed.
+
+    `expression`: SQL, or "module:function". `inputs`: the columns, by dotted path, that it and `where` read; a function gets
+    all of them in one batch. `where`: SQL; the other rows are not wanted and hold null. `on_error`: whether a row for which
+    the function fails ends the refresh, or is remembered as failed and tried by the next one. `code` and `packages` warn.
+    """
+
+    kind: Kind
+    expression: str
+    inputs: tuple[str, ...]
+    version: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
+    revision: str = ""
+    where: str = ""
+    on_error: OnError = "fail"
+    batch_size: int | None = None
+    code: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def identity(self) -> bytes:
+        """Sixteen bytes that stand for what the author declares: a column of another identity is computed again."""
+        told = {name: getattr(self, name) for name in _IDENTITY}
+        text = json.dumps(told, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"lance:definition").digest()
+
+    def metadata(self) -> dict[str, str]:
+        """What the column's field carries."""
+        function = {} if self.kind == "sql" else {"function": self.expression}
+        rest = {
+            **function,
+            "version": self.version,
+            "arguments": dict(self.arguments),
+            "model": self.model,
+            "revision": self.revision,
+            "where": self.where,
+            "on_error": self.on_error,
+            "batch_size": self.batch_size,
+            "code": self.code,
+            "packages": dict(self.packages),
+        }
+        return {
+            declared.DECLARED: "true",
+            declared.KIND: "sql",
+            declared.EXPRESSION: self.expression if self.kind == "sql" else _call_of(self.expression, self.inputs),
+            declared.INPUTS: json.dumps([*self.inputs]),
+            declared.ID: self.id,
+            declared.DEFINITION: json.dumps(rest, sort_keys=True),
+        }
+
+
+def _call_of(function: str, inputs: tuple[str, ...]) -> str:
+    """A function as LanceDB is shown it. Of the kinds that it knows, sql is the one that leaves other writes alone where it
+    cannot compute; a kind that it does not know stops every write to the table."""
+    return f"python_function({', '.join([repr(function), *inputs])})"
+
+
+def declaration_of(item: Field) -> Declaration:
+    """The declaration that a field carries, ours or LanceDB's. CorruptFileError where it cannot be read."""
+    kind = declared.text_of(item.metadata, declared.KIND)
+    if kind != "sql":
+        raise InputError(
+            f"column {item.name!r} is declared with kind {kind!r}, which this release cannot compute",
+            cure="Refresh it with the library that declared it.",
+        )
+    rest = _rest_of(item)
+    function = _text(item, rest, "function")
+    return Declaration(
+        kind="python" if function else "sql",
+        expression=function or declared.text_of(item.metadata, declared.EXPRESSION),
+        inputs=declared.inputs_of(item),
+        arguments=_mapping(item, rest, "arguments"),
+        packages=_mapping(item, rest, "packages"),
+        on_error="skip" if rest.get("on_error") == "skip" else "fail",
+        batch_size=_size(item, rest.get("batch_size")),
+        id=declared.text_of(item.metadata, declared.ID),
+        **{name: _text(item, rest, name) for name in _TEXTS},
+    )
+
+
+def _rest_of(item: Field) -> Mapping[str, Any]:
+    text = declared.text_of(item.metadata, declared.DEFINITION)
+    try:
+        rest = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        rest = None
+    if not isinstance(rest, dict):
+        raise _damaged(item, declared.DEFINITION)
+    return rest
+
+
+def _mapping(item: Field, rest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = rest.get(name, {})
+    if not isinstance(value, dict):
+        raise _damaged(item, name)
+    return value
+
+
+def _text(item: Field, rest: Mapping[str, Any], name: str) -> str:
+    value = rest.get(name, "")
+    if not isinstance(value, str):
+        raise _damaged(item, name)
+    return value
+
+
+def _size(item: Field, value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise _damaged(item, "batch_size")
+
+
+def _damaged(item: Field, what: str) -> CorruptFileError:
+    return CorruptFileError(f"the declaration of column {item.name!r} is damaged: {what} is not what it must be")
+
+
+def find_declared(schema: Schema, name: str) -> Field:
+    """The field of a declared column. InputError when it is none."""
+    item = next((item for item in declared.declared_fields(schema) if item.name == name), None)
+    if item is None:
+        known = ", ".join(item.name for item in declared.declared_fields(schema)) or "none"
+        raise InputError(f"column {name!r} is not declared", cure=f"Declared columns: {known}.")
+    return item
+
+
+def in_order(schema: Schema) -> list[str]:
+    """Declared columns, each after those that it reads. InputError for a circle."""
+    waits = {
+        item.name: {path.partition(".")[0] for path in declared.inputs_of(item)} for item in declared.declared_fields(schema)
+    }
+    ordered: list[str] = []
+    while len(ordered) < len(waits):
+        ready = [name for name, inputs in waits.items() if name not in ordered and not inputs & (waits.keys() - {*ordered})]
+        if not ready:
+            circle = sorted(waits.keys() - {*ordered})
+            raise InputError(f"declared columns {', '.join(circle)} read each other", cure="Undeclare one of them.")
+        ordered += ready
+    return ordered

@@ -1,0 +1,120 @@
+"""Values that are computed and not published yet, by what they were computed from: a try that died computes none twice.
+
+::
+
+    _lance_core/columns/{id}/results/{definition}-{random}.arrow      digest: binary[16]   value: the column's type
+
+One object for each call of the function; the refresh that published the values removes the objects that it knew of. What is
+in them counts by its digest alone, so it does not matter who computed it, on which version, for which row.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.commit.naming import COLUMNS
+from lance_core.errors import LanceError
+from lance_core.io.store import Store
+from lance_core.shortage import ARROW_ERRORS
+
+log = logging.getLogger(__name__)
+_MAX_OBJECT = 256 << 20
+_MAX_HELD = 1 << 30
+
+
+class Results:
+    """The values of one definition. `store` None: they are kept in memory alone."""
+
+    def __init__(self, store: Store | None, column_id: str, identity: bytes, kind: pa.DataType) -> None:
+        self._store, self._kind = store, kind
+        self._folder = f"{COLUMNS}/{column_id}/results"
+        self._prefix = f"{identity.hex()}-"
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._values: list[Any] = []
+        self._paths: list[str] = []
+        self._held = 0
+        self.reused = 0
+        if store is not None:
+            self._load(store)
+
+    def find(self, digests: Any) -> tuple[Any, Any]:
+        """Which rows have a value (a mask), and the values of those, in order."""
+        places = [self._places.get(row.tobytes()) for row in digests]
+        mask = np.array([place is not None for place in places], np.bool_)
+        found = [self._values[place[0]][place[1] : place[1] + 1] for place in places if place is not None]
+        self.reused += len(found)
+        return mask, pa.concat_arrays(found) if found else _none(self._kind)
+
+    def add(self, digests: Any, values: Any) -> None:
+        """Keep what one call of the function gave."""
+        if self._held > _MAX_HELD:
+            return
+        self._keep(digests, values)
+        if self._store is None:
+            return
+        path = f"{self._folder}/{self._prefix}{secrets.token_hex(8)}.arrow"
+        try:
+            self._store.put(path, _encode(digests, values), durable=False)
+        except LanceError as error:
+            log.warning("%s: computed values were not put aside: %s", self._store.uri, error)
+        else:
+            self._paths.append(path)
+
+    def clear(self) -> None:
+        """Forget everything that is known here: it is published. Never fails."""
+        for path in self._paths:
+            try:
+                if self._store is not None:
+                    self._store.delete(path)
+            except LanceError as error:
+                log.warning("%s stays behind: %s", path, error)
+        self._places, self._values, self._paths, self._held = {}, [], [], 0
+
+    def _keep(self, digests: Any, values: Any) -> None:
+        number = len(self._values)
+        self._values.append(values)
+        self._held += values.nbytes + 100 * len(values)
+        for place, row in enumerate(digests):
+            self._places.setdefault(row.tobytes(), (number, place))
+
+    def _load(self, store: Store) -> None:
+        for entry in sorted(store.list(f"{self._folder}/"), key=lambda item: item.path):
+            name = entry.path.rpartition("/")[2]
+            if not name.endswith(".arrow"):
+                continue
+            self._paths.append(entry.path)
+            if name.startswith(self._prefix) and entry.size <= _MAX_OBJECT and self._held <= _MAX_HELD:
+                self._read(store, entry.path)
+
+    def _read(self, store: Store, path: str) -> None:
+        try:
+            with pa.ipc.open_file(pa.py_buffer(bytes(store.get(path)))) as reader:
+                table = reader.read_all()
+            table.validate(full=True)
+            digests, values = table.column("digest").combine_chunks(), table.column("value").combine_chunks()
+        except (LanceError, *ARROW_ERRORS, KeyError) as error:
+            log.warning("%s cannot be read, its values are computed again: %s", path, error)
+            return
+        if digests.type != pa.binary(16) or values.type != self._kind or digests.null_count:
+            return
+        rows = np.frombuffer(b"".join(cast("list[bytes]", digests.to_pylist())), np.uint8).reshape(-1, 16)
+        self._keep(rows, values)
+
+
+def _none(kind: pa.DataType) -> Any:
+    nulls: Any = pa.nulls
+    return nulls(0, kind)
+
+
+def _encode(digests: Any, values: Any) -> bytes:
+    keys = pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(np.ascontiguousarray(digests).tobytes())])
+    table = pa.table({"digest": keys, "value": values})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()

@@ -1,0 +1,183 @@
+"""Declared columns for callers: declare, undeclare, refresh, check, with the functions that the caller allows.
+
+::
+
+    lance_core.declare_column("/t.lance", "words", sql="length(text)")
+    lance_core.declare_column("/t.lance", "vector", function="our.models:embed", type=pa.list_(pa.float32(), 384),
+                              inputs=["text"], version="3")
+    lance_core.refresh_columns("/t.lance", functions=["our.models:embed"])
+
+A table names functions and never makes them run: a function is called where the caller names it, or where the list of this
+deployment (`LANCE_ALLOWED_CALLABLES`) holds it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_core.computed.declaration import Declaration, OnError
+from lance_core.computed.declare import declare, undeclare
+from lance_core.computed.functions import Load, code_digest, refuse_changing
+from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
+from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
+from lance_core.errors import InputError
+from lance_core.expr import columns_of, field_of, parse_filter, parse_value
+from lance_core.jobs.specs.load_function import allowed_callables, load_function
+
+Uri = str | os.PathLike[str]
+Functions = Collection[str] | Mapping[str, Any]
+
+
+def declare_column(
+    uri: Uri,
+    name: str,
+    *,
+    sql: str | None = None,
+    function: str | None = None,
+    type: pa.DataType | None = None,
+    inputs: Sequence[str] | None = None,
+    version: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    model: str = "",
+    revision: str = "",
+    where: str | None = None,
+    on_error: OnError = "fail",
+    batch_size: int | None = None,
+    trust_existing: bool = False,
+    functions: Functions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> int:
+    """Declare how a column is computed; returns the version that says so. Nothing is computed: `refresh_columns` does.
+
+    Either `sql`, an expression over other columns, or `function`, "module:function" or "module:Class", which gets record
+    batches of `inputs` with `arguments` (plain JSON values) and returns a value of `type` for each row. A column that the
+    table does not have is added, and null until it is refreshed. `where`: only these rows are wanted. `on_error="skip"`: a
+    row for which the function fails is null and tried again by each refresh, in place of ending it. `batch_size`: rows of
+    one call, 1,024 for functions unless given.
+
+    The definition is what is passed here: another expression, function, `version`, `arguments`, `model` or `revision` makes
+    every row stale; the function's code does not. `trust_existing`: the values that the column has are taken over, and only
+    evidence is written.
+
+    Raises InputError for a column that cannot be declared so, FilterError for SQL, CommitError.
+    """
+    snapshot = open_snapshot(uri, storage_options=storage_options)
+    if (sql is None) == (function is None):
+        raise InputError("declare_column takes either sql or function", cure="Pass one of them.")
+    if on_error not in ("fail", "skip"):
+        raise InputError(f"unknown on_error {on_error!r}", cure='Use "fail" or "skip".')
+    if batch_size is not None and batch_size < 1:
+        raise InputError(f"batch_size must be at least 1, got {batch_size}")
+    made = (
+        _from_sql(snapshot, name, sql, type) if sql is not None else _from_function(function or "", inputs, type, functions)
+    )
+    if sql is not None and inputs is not None:
+        raise InputError("inputs cannot be combined with sql, which names them itself")
+    declaration, kind = made
+    asked = () if where is None else columns_of(parse_filter(where, snapshot.arrow_schema))
+    declaration = Declaration(
+        kind=declaration.kind,
+        expression=declaration.expression,
+        inputs=tuple(dict.fromkeys([*declaration.inputs, *sorted(asked)])),
+        version=version,
+        arguments=_plain(arguments or {}),
+        model=model,
+        revision=revision,
+        where=where or "",
+        on_error=on_error,
+        batch_size=batch_size,
+        code=declaration.code,
+    )
+    landed = declare(snapshot, name, declaration, kind)
+    if trust_existing:
+        options = RefreshOptions(trust=frozenset({name}))
+        return refresh(landed, [name], loader(functions), options).version
+    return landed.version
+
+
+def _from_sql(snapshot: Snapshot, name: str, sql: str, kind: pa.DataType | None) -> tuple[Declaration, pa.DataType | None]:
+    expr = parse_value(sql, snapshot.arrow_schema)
+    refuse_changing(expr, sql)
+    there = name in snapshot.arrow_schema.names
+    made = kind or (None if there else field_of(name, expr, snapshot.arrow_schema).type)
+    return Declaration("sql", sql, tuple(sorted(columns_of(expr)))), made
+
+
+def _from_function(
+    name: str, inputs: Sequence[str] | None, kind: pa.DataType | None, functions: Functions | None
+) -> tuple[Declaration, pa.DataType | None]:
+    if not inputs:
+        raise InputError("a declared function needs inputs: the columns that it reads", cure="Pass inputs=[...].")
+    module, colon, path = name.partition(":")
+    if not (module and colon and path):
+        raise InputError(f"function must be 'module:function', got {name!r}")
+    found = functions.get(name) if isinstance(functions, Mapping) else None
+    if found is None and name in (functions or ()):
+        found = load_function(name)
+    return Declaration("python", name, tuple(inputs), code="" if found is None else code_digest(found)), kind
+
+
+def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    import json
+
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(arguments), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"arguments of a declared function must be plain JSON values: {error}") from error
+    return plain
+
+
+def undeclare_column(uri: Uri, name: str, *, storage_options: Mapping[str, str] | None = None) -> int:
+    """Take a declaration back; returns the version. The column keeps its values, its evidence goes.
+
+    InputError when the column is not declared.
+    """
+    return undeclare(open_snapshot(uri, storage_options=storage_options), name).version
+
+
+def refresh_columns(
+    uri: Uri,
+    columns: Sequence[str] | None = None,
+    *,
+    functions: Functions | None = None,
+    commit_every: int = 16,
+    dry_run: bool = False,
+    deep: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> RefreshReport:
+    """Compute what is new, changed, failed, written over or of an older definition, and nothing else.
+
+    `columns`: declared ones, None for all; each comes after those that it reads. `functions`: the functions that may run, by
+    name ("module:function") or as a mapping of names to objects; others only where `LANCE_ALLOWED_CALLABLES` holds them.
+    `commit_every`: fragments that are published in one version. `dry_run`: count, compute and write nothing. `deep`: read
+    every fragment, also those that an earlier refresh noted as fresh.
+
+    Raises InputError for a column that is not declared and for a function that is not allowed, CommitError, and whatever a
+    function raises where its declaration says `on_error="fail"`.
+    """
+    if isinstance(columns, str):
+        raise InputError(f"columns must be a list of names, got {columns!r}", cure=f"Pass [{columns!r}].")
+    if commit_every < 1:
+        raise InputError(f"commit_every must be at least 1, got {commit_every}")
+    options = RefreshOptions(commit_every=commit_every, dry_run=dry_run, deep=deep)
+    return refresh(open_snapshot(uri, storage_options=storage_options), columns, loader(functions), options)
+
+
+def loader(functions: Functions | None) -> Load:
+    """What loads a function that a table names, where the caller or the deployment allows it."""
+
+    def load(name: str) -> Any:
+        if isinstance(functions, Mapping) and name in functions:
+            return functions[name]
+        if name not in (functions or ()) and not allowed_callables():
+            raise InputError(
+                f"the table declares the function {name[:200]!r}, which the caller did not name",
+                cure="Pass functions=[its name], or list it in [lance] allowed_callables.",
+            )
+        return load_function(name)
+
+    return load
