@@ -21,7 +21,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "condition", "staging", "version")],
         "task-decorators": [{"name": "lance", "class-name": "airflow_lance.decorators.lance.lance_task"}],
-        "extra-links": [f"airflow_lance.links.Lance{name}Link" for name in ("Page", "Changes", "Staged")],
+        "extra-links": ["airflow_lance.links.LancePageLink"],
         "cli": ["airflow_lance.commands.get_lance_commands"],
         "connection-types": [_CONNECTION],
         "config": _CONFIG,

@@ -1,4 +1,4 @@
-"""Links from a task to its table's page, to the changes of its version, to staged work. Light: every operator imports it."""
+"""The link from a task to its table's page. Light: every operator imports it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ def table_id(conn_id: str, uri: str) -> str:
 
 
 class LancePageLink(BaseOperatorLink):
-    """The table's page among Airflow's, on the page of each task that knows its table."""
+    """Where the page of a task leads: to what its version changed; to the staged work of a task that only stages; else to
+    the table. The tabs of that page lead to the rest.
+
+    One link, because Airflow keeps each as an XCom of every task instance.
+    """
 
     name = "Lance table"
 
@@ -25,26 +29,11 @@ class LancePageLink(BaseOperatorLink):
         if not uri:
             return ""
         root = urlsplit(api_base_url()).path.rstrip("/")
-        return f"{root}/plugin/lance#/table/{table_id(str(operator.lance_conn_id), uri)}{self._part(operator)}"
-
-    def _part(self, operator: Any) -> str:
-        return ""
+        return f"{root}/plugin/lance#/table/{table_id(str(operator.lance_conn_id), uri)}{_part(operator)}"
 
 
-class LanceChangesLink(LancePageLink):
-    """What the version that the task made changed; all versions where it made none."""
-
-    name = "Changes"
-
-    def _part(self, operator: Any) -> str:
-        version = getattr(getattr(operator, "_touched", None), "version", None)
-        return "/versions" if version is None or version < 2 else f"/diff/{version - 1}/{version}"
-
-
-class LanceStagedLink(LancePageLink):
-    """Work on the table that waits for its commit."""
-
-    name = "Staged work"
-
-    def _part(self, operator: Any) -> str:
-        return "/staged"
+def _part(operator: Any) -> str:
+    version = getattr(getattr(operator, "_touched", None), "version", None)
+    if version is None:
+        return "" if getattr(operator, "publishes", True) else "/staged"
+    return f"/diff/{version - 1}/{version}" if version > 1 else "/versions"

@@ -12,11 +12,11 @@ its output, it only stages, which changes nothing that a reader sees.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from airflow_lance.compat import AirflowException, BaseOperatorLink, Context, deferrable_by_default
+from airflow_lance.compat import AirflowException, Context, deferrable_by_default
 from airflow_lance.execution.arguments import (
     COMMITS,
     EXECUTIONS,
@@ -33,7 +33,6 @@ from airflow_lance.execution.dataflow import has_commit_after
 from airflow_lance.execution.errors import ON_MISSING, OnMissing, as_airflow_errors
 from airflow_lance.execution.parse_checks import check_gates
 from airflow_lance.lineage import Touched, described, lineage, source_paths
-from airflow_lance.links import LanceStagedLink
 from airflow_lance.operators.job import LanceJobOperator
 from lance_core.errors import GateFailedError, InputError
 
@@ -83,8 +82,6 @@ class LanceStageOperator(LanceJobOperator):
         `executor_memory`, `py_files`, `num_executors`, `deploy_mode`; and `application`, for cluster mode on a standalone
         cluster (`execution.spark_settings`). (templated)
     """
-
-    operator_extra_links: Collection[BaseOperatorLink] = (*LanceJobOperator.operator_extra_links, LanceStagedLink())
 
     keeps_on_kill: ClassVar[bool] = False
     """Whether what a killed attempt has finished is kept for the next try."""

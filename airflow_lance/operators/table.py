@@ -11,7 +11,7 @@ from airflow_lance.connection import plain_uri
 from airflow_lance.execution.secrets import check_storage_options, mask_all
 from airflow_lance.full_signature import FullSignature
 from airflow_lance.hooks.lance import LanceHook
-from airflow_lance.links import LanceChangesLink, LancePageLink
+from airflow_lance.links import LancePageLink
 from airflow_lance.pools import DEFAULT_POOL, explain_pool
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class LanceTableOperator(BaseOperator):
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")
     template_fields_renderers: ClassVar[dict[str, str]] = {"storage_options": "json"}
     ui_color = "#e3f0ec"
-    operator_extra_links: Collection[BaseOperatorLink] = (LancePageLink(), LanceChangesLink())
+    operator_extra_links: Collection[BaseOperatorLink] = (LancePageLink(),)
     declares_name: ClassVar[bool] = False
     """Whether the operator makes a table that does not exist: a name that is new is reserved in the catalog."""
     __signature__: ClassVar[Any] = FullSignature()
