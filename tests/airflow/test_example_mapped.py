@@ -152,3 +152,23 @@ def test_the_example_dag(tmp_path: Path, connected: None, run_dag: Any, monkeypa
     assert table.version == 2
     carriers = _carriers(table)
     assert carriers["FLX"] == 328, "January's flights of FL"
+
+
+def test_the_example_dag_has_its_days_once(
+    tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second day's run has two days more."""
+    table_uri = tmp_path / "mapped.lance"
+    shared = {"MAPPED_TABLE": table_uri, "MAPPED_RAW": tmp_path / "raw"}
+    rows = []
+    for days in (2, 4):
+        module = load_example("mapped_tasks", monkeypatch, MAPPED_DAYS=days, **shared)
+        assert run_dag(dag_of(module, "lance_mapped_tasks")).state == "success"
+        table = lance.dataset(table_uri)
+        table.validate()
+        per_day = (
+            table.to_table(columns=["month", "day"], filter="month = 2").group_by(["day"]).aggregate([([], "count_all")])
+        )
+        rows.append({row["day"]: row["count_all"] for row in per_day.to_pylist()})
+    assert [sorted(found) for found in rows] == [[1, 2], [1, 2, 3, 4]]
+    assert all(rows[1][day] <= rows[0][day] for day in (1, 2)), "no day is there twice"

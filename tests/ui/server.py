@@ -28,7 +28,7 @@ from tests.ui.lake import SECRET, make_lake, make_small_lake
 PLUGIN = "airflow_lance.ui.plugin:LancePlugin"
 ROOT = Path(__file__).resolve().parents[2]
 USERS = {"viewer": "viewer", "user": "user", "op": "op", "admin": "admin", "nobody": "", "stranger": "user"}
-START_SECONDS = 180.0
+START_SECONDS = 600.0
 
 DAGS = """
 from datetime import datetime, timezone
@@ -273,7 +273,7 @@ def _free_port() -> int:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
     if done.returncode:
         raise RuntimeError(f"{command[:4]} failed: {done.stdout[-2000:]}{done.stderr[-4000:]}")
     return done.stdout
