@@ -218,18 +218,20 @@ def settled(expr: Expr, *, whole: bool = True) -> Expr:
 
     `f32 * 0.1` is a float32, in `abs(f32 * 0.1)` and `f32 * 0.1 + 1` it is a double: so the official library reads them.
     """
+    if isinstance(expr, (Column, Literal)):
+        return expr
     below = whole and isinstance(expr, (And, Or))
     changed: dict[str, object] = {"bends": False} if isinstance(expr, Arithmetic) and not whole else {}
     for item in fields(expr):
         value = getattr(expr, item.name)
         if isinstance(value, _NODES):
-            found: object = settled(value, whole=below)
-        elif isinstance(value, tuple) and any(isinstance(entry, _NODES) for entry in value):
-            found = tuple(settled(entry, whole=below) if isinstance(entry, _NODES) else entry for entry in value)
-        else:
-            continue
-        if found != value:
-            changed[item.name] = found
+            one = settled(value, whole=below)
+            if one is not value:
+                changed[item.name] = one
+        elif isinstance(value, tuple):
+            entries = tuple(settled(entry, whole=below) if isinstance(entry, _NODES) else entry for entry in value)
+            if any(entry is not before for entry, before in zip(entries, value, strict=True)):
+                changed[item.name] = entries
     return replace(expr, **changed) if changed else expr  # type: ignore[arg-type]
 
 
