@@ -108,8 +108,14 @@ def _call(node: Any, kinds: Sequence[str], result: Any, native: Native) -> bool:
 
 def _rounded(node: Any, kinds: Sequence[str], result: Any, __: Native) -> bool:
     # As a result a whole number stays one, which a column of integers takes.
-    is_result = node.parent is not None and node.parent.key in ("select", "alias") and not {*kinds} - {"int"}
+    whole = {*kinds} <= {"int"} if kinds else all(_is_whole_literal(part) for part in node.expressions[:1])
+    is_result = node.parent is not None and node.parent.key in ("select", "alias") and whole
     return _NUMBERS.issuperset(kinds) and kind_of(result) in _NUMBERS and not is_result
+
+
+def _is_whole_literal(node: Any) -> bool:
+    literal = node.this if node.key == "neg" else node
+    return literal.key == "literal" and str(literal.this).isdecimal()
 
 
 def _text_of(_: Any, kinds: Sequence[str], result: Any, __: Native) -> bool:
