@@ -43,6 +43,7 @@ OPERATORS: Mapping[str, str] = {
     "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
     "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
     "LanceQueryOperator": "airflow_lance.operators.query",
+    "LanceRenameColumnOperator": "airflow_lance.operators.rename_column",
     "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
     "LanceRestoreOperator": "airflow_lance.operators.restore",
     "LanceSqlOperator": "airflow_lance.operators.sql",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
     from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
     from airflow_lance.operators.query import LanceQueryOperator as LanceQueryOperator
+    from airflow_lance.operators.rename_column import LanceRenameColumnOperator as LanceRenameColumnOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
     from airflow_lance.operators.sql import LanceSqlOperator as LanceSqlOperator

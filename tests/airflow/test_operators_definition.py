@@ -24,6 +24,7 @@ from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
 from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
 from airflow_lance.operators.query import LanceQueryOperator
+from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.triggers.version import version_event
 from lance_core.conditions import TableFacts
@@ -51,6 +52,14 @@ def test_columns_are_dropped_renamed_and_retyped_once(uri: str) -> None:
     assert (dropped["dropped"], again["dropped"]) == (["month"], [])
     assert lance.dataset(uri).schema.names == ["id"]
     assert ids(uri) == list(range(20))
+
+
+def test_a_column_is_renamed_once(uri: str) -> None:
+    renamed, again = _twice(LanceRenameColumnOperator(task_id="r", uri=uri, column="day", new_name="month"))
+    assert (renamed["altered"], again["altered"]) == (["day"], [])
+    assert lance.dataset(uri).schema.names == ["id", "month"]
+    with pytest.raises(AirflowFailException, match="nothing"):
+        execute(LanceRenameColumnOperator(task_id="r", uri=uri, column="nothing", new_name="x"))
 
 
 def test_a_column_that_is_nowhere_fails(uri: str) -> None:

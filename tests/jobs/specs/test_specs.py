@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import MISSING, fields
 
 import pytest
 from hypothesis import given
@@ -92,6 +93,18 @@ SPECS: list[JobSpec] = [
     ),
     CheckSpec(uri="/t", gates=(GateSpec(min_rows=1),), version=3),
 ]
+
+
+def _sample(kind: str) -> JobSpec:
+    """The smallest spec of a kind, for those that need no more than a value of each required type."""
+    cls = load(KINDS[kind].spec)
+    values = {"str": "a", "tuple[str, ...]": ("a",), "Mapping[str, str]": {"a": "b"}, "int": 1, "bool": True}
+    needed = [item for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING]
+    made: JobSpec = cls(**{item.name: values[str(item.type)] for item in needed})
+    return made
+
+
+SPECS += [_sample(kind) for kind in KINDS if kind not in {spec.kind for spec in SPECS}]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.kind)

@@ -41,6 +41,7 @@ from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOpe
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.query import LanceQueryOperator
+from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.sql import LanceSqlOperator
@@ -173,7 +174,8 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
             sql="SELECT count(*) AS missing FROM flights ANTI JOIN copy USING (id)",
             tables={"copy": f"{URI}.clone", "flights": URI},
         ),
-        LanceAlterColumnsOperator(task_id="alter", uri=f"{URI}.clone", alterations=[{"path": "value", "name": "worth"}]),
+        LanceAlterColumnsOperator(task_id="alter", uri=f"{URI}.clone", alterations=[{"path": "value", "name": "price"}]),
+        LanceRenameColumnOperator(task_id="rename", uri=f"{URI}.clone", column="price", new_name="worth"),
         LanceDropColumnsOperator(task_id="drop_columns", uri=f"{URI}.clone", columns=["twice"]),
         LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
         LanceDropTableOperator(task_id="drop_table", uri=f"{URI}.clone"),
