@@ -146,19 +146,30 @@ def shortages() -> Iterator[None]:
 
 
 def tells_shortages(verb: F) -> F:
-    """A function under `shortages`; what it returns is not watched."""
+    """A function under `shortages`, which also says of a text that is none that it is one; its result is not watched."""
 
     @functools.wraps(verb)
     def watched(*args: Any, **kwargs: Any) -> Any:
         try:
             return verb(*args, **kwargs)
         except Exception as error:
-            told = shortage_of(error)
+            told = shortage_of(error) or _no_text(error)
             if told is None or told is error:
                 raise
             raise told from error
 
     return cast("F", watched)
+
+
+def _no_text(error: Exception) -> InputError | None:
+    """Of a lone surrogate in a name, a value or a setting, which whatever encodes it refuses; the text may be a secret."""
+    if not isinstance(error, UnicodeEncodeError):
+        return None
+    found = error.object[error.start : error.start + 1]
+    return InputError(
+        f"a text that was passed holds {found!r} at position {error.start}, which is no character and cannot be stored",
+        cure="Decode it with the encoding that it has, or remove the character.",
+    )
 
 
 def verbs_tell_shortages(kind: C) -> C:

@@ -62,6 +62,8 @@ def _resolve(uri: str | os.PathLike[str], options: dict[str, str]) -> Store:
         raise InputError(
             "the uri of a table must not be empty", cure="Pass a path or a uri such as s3://bucket/table.lance."
         )
+    if "\0" in text:
+        raise InputError("the uri of a table holds a NUL character", cure="Remove it.")
     scheme = scheme_of(text)
     if scheme is None:
         return LocalStore(local_path(text), durable=_syncs(options))
