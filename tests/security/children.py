@@ -12,11 +12,13 @@ child goes on behind it. `state` is a file that remembers how far a run has come
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +36,22 @@ class Finding:
 
     case: int
     what: str
+
+
+def sweep(file: str, child: Callable[[range], int], *, what: str, count: int, doc: str | None) -> int:
+    """The command of a sweep, its exit status: the cases from `--seed` on, in children that the file is with `--child`."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", action="store_true", help="try the cases in this process")
+    parser.add_argument("--state", type=Path, help="a file that remembers how far this run has come")
+    given = parser.parse_args()
+    cases = range(given.seed, given.seed + given.count)
+    if given.child:
+        return child(cases)
+    findings = run_in_children([file, "--child"], cases, state=given.state)
+    print(f"{len(cases)} {what} from {given.seed}, {len(findings)} escapes")
+    return 1 if findings else 0
 
 
 def run_in_children(command: list[str], cases: range, *, state: Path | None = None) -> list[Finding]:

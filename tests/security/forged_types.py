@@ -11,7 +11,6 @@ child process (`children.py`), so that an abort inside Arrow is a finding and no
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import random
@@ -27,7 +26,7 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent))
 
 from budget import Budget
-from children import run_in_children
+from children import sweep
 from hostile_tables import _framed, prepare
 
 import lance_core
@@ -232,20 +231,5 @@ def child(cases: range) -> int:
     return 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child", action="store_true", help="try the cases in this process")
-    parser.add_argument("--state", type=Path, help="a file that remembers how far this run has come")
-    given = parser.parse_args()
-    cases = range(given.seed, given.seed + given.count)
-    if given.child:
-        return child(cases)
-    findings = run_in_children([__file__, "--child"], cases, state=given.state)
-    print(f"{len(cases)} forged schemas from {given.seed}, {len(findings)} escapes")
-    return 1 if findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sweep(__file__, child, what="forged schemas", count=20_000, doc=__doc__))

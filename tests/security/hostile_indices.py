@@ -12,7 +12,7 @@ within 5 s of processor time and 512 MB; every case runs in a child process (`ch
 
 from __future__ import annotations
 
-import argparse
+import functools
 import random
 import shutil
 import struct
@@ -40,7 +40,7 @@ from lance_core.wire.pb import index_pb2
 sys.path.insert(0, str(Path(__file__).parent))
 
 from budget import Budget
-from children import run_in_children
+from children import sweep
 from hostile_tables import NUMBERS, TEXTS, Watch, changed_bytes, changed_json, prepare, seal
 from reflection import edited, places
 
@@ -167,6 +167,7 @@ def _changed_buffer(rng: random.Random, data: bytes) -> tuple[bytes, str]:
     return changed_bytes(rng, data)
 
 
+@functools.cache
 def runs(containers: int) -> bytes:
     """A roaring bitmap in which each container is one run of all its 65,536 numbers: 16 bytes each."""
     head = struct.pack("<I", 12347 | (containers - 1) << 16) + b"\xff" * ((containers + 7) // 8)
@@ -194,7 +195,7 @@ def _other_values(rng: random.Random, table: pa.Table) -> tuple[pa.Table, str]:
     field, values = table.schema.field(place), table.column(place).to_pylist()
     for number in rng.sample(range(len(values)), min(len(values), rng.choice((1, 3, 1000)))):
         values[number] = _extreme(rng, field.type, values[number])
-        if isinstance(values[number], bytes) and len(values[number]) > 1 << 16:
+        if _is_large(values[number]):
             break  # one bomb is enough, and many are a large file
     try:
         column = pa.array(values, field.type)
@@ -202,6 +203,12 @@ def _other_values(rng: random.Random, table: pa.Table) -> tuple[pa.Table, str]:
         return table, "nothing that fits"
     same = pa.field(field.name, field.type, metadata=field.metadata)
     return table.set_column(place, same, column), f"values of {field.name}"
+
+
+def _is_large(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_large, value))
+    return isinstance(value, bytes) and len(value) > 1 << 16
 
 
 def _extreme(rng: random.Random, kind: pa.DataType, value: Any) -> Any:
@@ -220,7 +227,12 @@ def _extreme(rng: random.Random, kind: pa.DataType, value: Any) -> Any:
             return _bomb(rng)
         return changed_bytes(rng, value)[0] if value else b"\xff" * 8
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [_extreme(rng, kind.value_type, None) for _ in range(rng.choice((0, 1, 40)))]
+        items: list[Any] = []
+        for _ in range(rng.choice((0, 1, 40))):
+            items.append(_extreme(rng, kind.value_type, None))
+            if _is_large(items[-1]):
+                break
+        return items
     if pa.types.is_fixed_size_list(kind):
         return [_extreme(rng, kind.value_type, item) for item in (value or [0] * kind.list_size)]
     if pa.types.is_struct(kind):
@@ -263,20 +275,5 @@ def child(cases: range) -> int:
     return 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=16_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child", action="store_true", help="try the cases in this process")
-    parser.add_argument("--state", type=Path, help="a file that remembers how far this run has come")
-    given = parser.parse_args()
-    cases = range(given.seed, given.seed + given.count)
-    if given.child:
-        return child(cases)
-    findings = run_in_children([__file__, "--child"], cases, state=given.state)
-    print(f"{len(cases)} forged indices from {given.seed}, {len(findings)} escapes")
-    return 1 if findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sweep(__file__, child, what="forged indices", count=16_000, doc=__doc__))
