@@ -330,7 +330,10 @@ def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
     bends = (
         expr.bends
         and len(columns) == 1
-        and all(isinstance(side, ast.Literal) or fits(value, columns[0]) for side, value in others)
+        and all(
+            isinstance(side, ast.Literal) or (isinstance(side, ast.Cast) and fits(value, columns[0]))
+            for side, value in others
+        )
     )
     return calculate(expr.op, sides[0][1], sides[1][1], bends=bends)
 

@@ -137,7 +137,7 @@ class _Rewriter:
             return node
         schema = pa.schema([pa.field(f"c{number}", found) for number, found in enumerate(types)])
         try:
-            expr = translate_tree(_pattern(node), schema, whole=_is_whole(node) or pa.float32() not in types)
+            expr = translate_tree(_pattern(node), schema, whole=_is_whole(node) or not _bends(types))
             result = type_of(expr, schema)
         except FilterError:
             return node
@@ -281,13 +281,20 @@ def _is_choice(node: Any) -> bool:
     )
 
 
+def _bends(types: Sequence[Any]) -> bool:
+    """Whether a constant beside such columns is another where it takes their type."""
+    return any(pa.types.is_float32(found) or pa.types.is_decimal(found) for found in types)
+
+
 def _is_whole(node: Any) -> bool:
     """Whether an expression stands alone, or below AND and OR: there a constant takes the type of a column of floats."""
     around = node.parent
     while isinstance(around, (exp.Paren, exp.And, exp.Or, exp.Alias)):
         around = around.parent
-    if isinstance(around, exp.AggFunc):
-        return True
+    scope = node.find_ancestor(exp.Select)
+    group = None if scope is None else scope.args.get("group")
+    if isinstance(around, exp.AggFunc) or (group is not None and node in group.expressions):
+        return True  # what a query groups by is one value wherever it stands
     return not isinstance(around, (exp.Binary, exp.Unary, exp.Func, exp.Case, exp.If, exp.In, exp.Between, exp.Cast))
 
 
