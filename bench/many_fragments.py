@@ -64,8 +64,8 @@ def staged(library: Any, place: str, count: int) -> dict[str, dict[str, float]]:
     from lance_core.commit import naming
     from lance_core.format.fragment import Fragment
     from lance_core.io.resolve import resolve_store
-    from lance_core.publish.service.commit_staged import commit_staged
-    from lance_core.publish.staging.staged import begin_attempt, finish_attempt
+    from lance_core.publish.commit import commit_staged
+    from lance_core.publish.stage import begin_attempt, finish_attempt
     from lance_core.table.operations import Append
     from lance_core.table.transaction import Transaction
 

@@ -29,8 +29,8 @@ from lance_core.jobs.runtime.progress import PROGRESS
 from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
+from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.service.commit_staged import commit_staged
 from lance_core.table.operations.append import Append
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 

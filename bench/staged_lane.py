@@ -17,11 +17,12 @@ import lance_core
 from bench.object_client import RunningServer, Traffic, object_server
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.secret import Secret, as_secret
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.collect import collect_garbage
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
 
 
 def rows(start: int = 0, count: int = 3) -> pa.Table:
@@ -40,11 +41,12 @@ class Lane:
             place(rows(number), self.uri, storage_options=server.options)
 
     def stage(self, count: int) -> list[StagedTransaction]:
-        """So many appends, each of one small file."""
-        found = []
+        """So many appends of one mapped task, each of one small file."""
+        found, run_id = [], uuid.uuid4().hex
         for number in range(count):
             source = SourceSpec(callable="bench.staged_lane:rows", kwargs={"start": 1000 + 10 * number})
-            spec = AppendSpec(uri=self.uri, source=source, identity=str(uuid.uuid4()), storage_options=self.options)
+            identity = make_identity(self.uri, dag_id="lane", run_id=run_id, task_id="stage", map_index=number)
+            spec = AppendSpec(uri=self.uri, source=source, identity=identity, storage_options=self.options)
             staged = run_job(spec)
             assert isinstance(staged, StagedTransaction)
             found.append(staged)

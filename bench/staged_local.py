@@ -25,10 +25,10 @@ from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.collect import collect_garbage
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
-from lance_core.publish.staging.staged import begin_attempt, finish_attempt
+from lance_core.publish.stage import begin_attempt, finish_attempt
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 

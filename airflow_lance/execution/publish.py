@@ -47,7 +47,7 @@ def publish(
             runner=runner,
         )
     result = {"uri": uri, **done}
-    if gates and "landed" in done["identities"].values():
+    if gates and "committed" in done["identities"].values():
         result["gates"] = [str(gate.get("name") or number) for number, gate in enumerate(gates, start=1)]
     _log_and_count(operator, result)
     extra = event_of(result)
@@ -78,19 +78,19 @@ def send_events(operator: Any, context: Context, extra: Mapping[str, Any], *, pa
 
 def _log_and_count(operator: Any, result: Mapping[str, Any]) -> None:
     outcomes = list(result["identities"].values())
-    landed, before = outcomes.count("landed"), outcomes.count("already_landed")
-    if landed:
+    committed, before = outcomes.count("committed"), outcomes.count("already_committed")
+    if committed:
         operator.log.info(
-            "%s is at version %s with %s rows: %d writes landed now (%s), %d had landed earlier",
-            result["uri"], result["version"], result["rows"], landed, _changes(result), before,
+            "%s is at version %s with %s rows: %d writes committed now (%s), %d were committed earlier",
+            result["uri"], result["version"], result["rows"], committed, _changes(result), before,
         )  # fmt: skip
     else:
         operator.log.info(
-            "%s is unchanged: all %d writes had landed earlier, by version %s, which has %s rows",
+            "%s is unchanged: all %d writes were committed earlier, by version %s, which has %s rows",
             result["uri"], before, result["version"], result["rows"],
         )  # fmt: skip
     numbers = ((key, int(result[key])) for key in COUNTERS if result[key] is not None)
-    for name, value in (("landed", landed), ("already_landed", before), *numbers):
+    for name, value in (("committed", committed), ("already_committed", before), *numbers):
         count(f"lance.commit.{name}", value)
     record_seconds("lance.commit.duration", float(result["seconds"]))
 

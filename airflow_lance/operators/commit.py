@@ -3,8 +3,8 @@
 ::
 
     LanceCommitOperator(task_id="commit", staged=[append.output, mapped.output], pool=pool_of(uri))
-        -> XCom {"version": 7, "num_versions": 1, "identities": {"5d2c...": "landed"}, "rows_added": 27004, ...}
-        -> each outlet asset's event gets extra {"version": 7, "rows_added": 27004, "identities": {"5d2c...": "landed"}, ...}
+        -> XCom {"version": 7, "num_versions": 1, "identities": {"5d2c...": "committed"}, "rows_added": 27004, ...}
+        -> each outlet asset's event gets extra {"version": 7, "rows_added": 27004, "identities": {...}, ...}
 
 Any number of staged transactions become as few versions as the format allows. A commit that is retried, cleared or
 killed asks first what has landed, so it never doubles a row.

@@ -4,7 +4,7 @@ records say what became of them.
 ::
 
     {"uri": "/lake/orders.lance", "identity": "5d2c…", "attempt": "00ff…"}      XCom of a staging task
-    {"uri": "...", "version": 7, "identities": {"5d2c…": "landed"}}          XCom of a task that published
+    {"uri": "...", "version": 7, "identities": {"5d2c…": "committed"}}          XCom of a task that published
     {"uri": "...", "operation": "tag", "name": "prod", "version": 7}        XCom of a task that took effect at once
 
 A branch has a uri below its table's. A table that is below a known base uri and is not found there any more was dropped.
@@ -198,9 +198,9 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
     uri, identities = str(value["uri"]), value.get("identities")
     if isinstance(identities, Mapping):
         for identity, outcome in identities.items():
-            state = "landed" if outcome in ("landed", "already_landed") else str(outcome)
+            state = "landed" if outcome in ("committed", "already_committed") else str(outcome)
             told = {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
-            yield _Mention(uri, str(identity), True, task, told, _gates(value) if outcome == "landed" else None)
+            yield _Mention(uri, str(identity), True, task, told, _gates(value) if outcome == "committed" else None)
     elif isinstance(value.get("identity"), str):
         names = ("read_version", "num_rows", "num_bytes", "num_fragments")
         told = {name.removeprefix("num_"): value[name] for name in names if isinstance(value.get(name), int)}

@@ -28,9 +28,9 @@ from bench.measure import Case
 from lance_core.commit.naming import new_attempt
 from lance_core.dataset.handle.write_fragments import write_fragments
 from lance_core.io.resolve import resolve_store
+from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.service.commit_staged import commit_staged
-from lance_core.publish.staging.staged import begin_attempt, finish_attempt
+from lance_core.publish.stage import begin_attempt, finish_attempt
 from lance_core.table.transaction import Transaction
 
 _OPEN = r"""

@@ -1,4 +1,4 @@
-"""`lance ledger`: the table's records of landed work."""
+"""`lance ledger`: the table's records of committed work."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def ledger() -> None:
 @table_command("show", versioned=False)
 @click.option("--identity", help="Only this identity.")
 def show(table: Table, output: Output, identity: str | None) -> None:
-    """Which work has landed, in which version, and the task that requested it."""
+    """Which work was committed, in which version, and the task that requested it."""
     from lance_core.commit.identities import Asked
-    from lance_core.publish.registry.ledger import Landing, landing_of
-    from lance_core.publish.registry.verify import list_ledger
+    from lance_core.publish.decisions import CommittedWork, look
+    from lance_core.publish.verify import list_ledger
 
     store = table.store()
-    one = None if identity is None else landing_of(store, identity)
+    one = None if identity is None else look(store, identity).committed
     landings = list_ledger(store) if identity is None else [one] if one is not None else []
 
-    def line(item: Landing) -> dict[str, Any]:
+    def line(item: CommittedWork) -> dict[str, Any]:
         asked = Asked.from_dict(item.asked)
         return {
             "identity": item.identity,
@@ -42,14 +42,14 @@ def show(table: Table, output: Output, identity: str | None) -> None:
         }
 
     output.rows(
-        (line(item) for item in landings), empty="the ledger has no record of it" if identity else "nothing has landed"
+        (line(item) for item in landings), empty="the ledger has no record of it" if identity else "nothing is committed"
     )
 
 
 @table_command("verify", versioned=False)
 def verify(table: Table, output: Output) -> None:
     """Name the records that do not count: damaged, or of a table that was here before."""
-    from lance_core.publish.registry.verify import void_records
+    from lance_core.publish.verify import void_records
 
     found = void_records(table.store())
     output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record is valid")
@@ -58,7 +58,7 @@ def verify(table: Table, output: Output) -> None:
 @table_command("repair", versioned=False)
 def repair(table: Table, output: Output) -> None:
     """Set aside the records that `verify` names."""
-    from lance_core.publish.registry.verify import set_aside, void_records
+    from lance_core.publish.verify import set_aside, void_records
 
     store = table.store()
     found = void_records(store)
@@ -70,18 +70,17 @@ def repair(table: Table, output: Output) -> None:
 @click.argument("identity")
 def forget(table: Table, output: Output, identity: str) -> None:
     """Set aside the record of one identity, so that its work may land again while the history does not show it."""
-    from lance_core.commit import naming
-    from lance_core.publish.registry.ledger import landing_of
-    from lance_core.publish.registry.verify import set_aside
+    from lance_core.publish.decisions import look
+    from lance_core.publish.verify import forget as forget_decisions
 
     store = table.store()
-    landing = landing_of(store, identity)
-    moved = set_aside(store, [naming.ledger_path(identity)])
+    landing = look(store, identity).committed
+    moved = forget_decisions(store, identity)
     if not moved:
         raise NotFoundError(f"the ledger has no record of {identity}", uri=store.uri, cure="See `lance ledger show`.")
     version = None if landing is None else landing.version
     output.message(
-        f"removed the record of {identity} (it had landed as version {version})", identity=identity, version=version
+        f"removed the record of {identity} (it was committed as version {version})", identity=identity, version=version
     )
 
 
@@ -97,7 +96,7 @@ def fold(table: Table, output: Output, older_than: dt.timedelta | None) -> None:
 
     From then on the cleanup of this table does so, too, once a thousand have come together.
     """
-    from lance_core.publish.registry.folding import DEFAULT_FOLD_AGE, fold_ledger
+    from lance_core.publish.folding import DEFAULT_FOLD_AGE, fold_ledger
 
     store = table.store()
     done = fold_ledger(store, older_than=DEFAULT_FOLD_AGE if older_than is None else older_than)

@@ -14,13 +14,13 @@ from lance_core.errors import NotFoundError, UnsupportedRecordError
 
 if TYPE_CHECKING:
     from lance_core.io.store import Store
+    from lance_core.publish.intent import Intent
     from lance_core.publish.model import StagedEntry
-    from lance_core.publish.registry.claims import Claim
 
 
 @click.group("staged")
 def staged() -> None:
-    """Staged transactions: list, show, abort, settle, gc, repair."""
+    """Staged transactions: list, show, explain, abort, settle, gc, repair."""
 
 
 def _time(seconds: float) -> str:
@@ -30,14 +30,14 @@ def _time(seconds: float) -> str:
 @table_command("list", versioned=False)
 def list_(table: Table, output: Output) -> None:
     """Every attempt: running, expired (its lease is over), or finished (waits for its commit); and every commit at work."""
-    from lance_core.publish.registry.at_work import commits_at_work
-    from lance_core.publish.registry.attempts import list_staged
+    from lance_core.publish.attempts import list_staged
+    from lance_core.publish.intent import list_intents
 
     store = table.store()
     unsupported: list[UnsupportedRecordError] = []
     lines = [_line(entry) for entry in list_staged(store, unsupported=unsupported)]
     try:
-        lines += [_claim_line(claim, identity) for claim in commits_at_work(store) for identity in claim.identities]
+        lines += [_intent_line(intent, identity) for intent in list_intents(store) for identity in intent.identities]
     except UnsupportedRecordError as error:
         unsupported.append(error)
     if lines or not unsupported:
@@ -46,17 +46,17 @@ def list_(table: Table, output: Output) -> None:
         raise unsupported[0]
 
 
-def _claim_line(claim: Claim, identity: str) -> dict[str, Any]:
+def _intent_line(intent: Intent, identity: str) -> dict[str, Any]:
     """A commit that is at work, or was killed; committing again settles it at once."""
     return {
         "identity": identity,
-        "attempt": claim.attempts.get(identity),
-        "state": f"claimed by commit {claim.commit}",
+        "attempt": intent.attempts.get(identity),
+        "state": f"in {'an abort' if intent.aborts else 'a commit'}: {intent.commit}",
         "operation": None,
         "rows": None,
         "bytes": None,
         "read version": None,
-        "started": _time(claim.since),
+        "started": _time(intent.since),
         "lease until": None,
         **who([]),
     }
@@ -81,7 +81,7 @@ def _line(entry: StagedEntry) -> dict[str, Any]:
 
 
 def _entries(store: Store, identity: str, attempt: str | None) -> list[StagedEntry]:
-    from lance_core.publish.registry.attempts import list_staged
+    from lance_core.publish.attempts import list_staged
 
     found = [entry for entry in list_staged(store, identity=identity) if attempt in (None, entry.attempt)]
     if not found:
@@ -109,8 +109,8 @@ def show(table: Table, output: Output, identity: str) -> None:
     "--certain", is_flag=True, help="Confirm that its rows are not in the table, where the history does not show it."
 )
 def abort(table: Table, output: Output, identity: str, attempt: str | None, certain: bool) -> None:
-    """Remove the files and the record of attempts that have not landed."""
-    from lance_core.publish.staging.abort import abort_attempt
+    """Remove the files and the record of attempts that were not committed."""
+    from lance_core.publish.abort import abort_attempt
 
     store = table.store()
     removed = [
@@ -125,13 +125,11 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 @click.argument("identity")
 @click.option("--version", "landed", type=int, required=True, help="The version that added its rows.")
 def settle(table: Table, output: Output, identity: str, landed: int) -> None:
-    """Record that an identity has landed, after you have checked it, where the history that would show it was removed."""
-    from lance_core.publish.registry.incarnation import incarnation_of
-    from lance_core.publish.registry.ledger import record_landed
+    """Record that an identity was committed, after you have checked it, where the history that would show it was removed."""
+    from lance_core.publish.decisions import settle_by_hand
 
-    store = table.store()
-    record_landed(store, identity, version=landed, transaction="settled by hand", incarnation=incarnation_of(store))
-    output.message(f"{identity} is recorded as landed in version {landed}", identity=identity, version=landed)
+    settle_by_hand(table.store(), identity, version=landed)
+    output.message(f"{identity} is recorded as committed in version {landed}", identity=identity, version=landed)
 
 
 @table_command("gc", versioned=False)
@@ -144,7 +142,7 @@ def settle(table: Table, output: Output, identity: str, landed: int) -> None:
 )
 def gc(table: Table, output: Output, dry_run: bool, abandon_after: dt.timedelta | None) -> None:
     """Remove what dead attempts left: nothing that any version, staged transaction or living lease needs."""
-    from lance_core.publish.staging.garbage import collect_garbage
+    from lance_core.publish.collect import collect_garbage
 
     seconds = None if abandon_after is None else abandon_after.total_seconds()
     report = collect_garbage(table.store(), dry_run=dry_run, abandon_after=seconds)
@@ -163,7 +161,7 @@ def gc(table: Table, output: Output, dry_run: bool, abandon_after: dt.timedelta 
 @click.option("--dry-run", is_flag=True, help="Only list the damaged records.")
 def repair(table: Table, output: Output, dry_run: bool) -> None:
     """Set aside unreadable records of staged work, so that they do not block other work."""
-    from lance_core.publish.registry.verify import damaged_records, set_aside
+    from lance_core.publish.verify import damaged_records, set_aside
 
     store = table.store()
     found = damaged_records(store)
@@ -172,7 +170,16 @@ def repair(table: Table, output: Output, dry_run: bool) -> None:
     output.rows(({"record": item.path, "why": item.reason} for item in found), empty="every record can be read")
 
 
-for _command in (list_, show, abort, settle, gc, repair):
+@table_command("explain", versioned=False)
+@click.argument("identity")
+def explain(table: Table, output: Output, identity: str) -> None:
+    """One identity's story: attempts, decisions, intents, versions, and what would settle an unknown."""
+    from lance_core.publish.verify import explain as explained
+
+    output.rows(explained(table.store(), identity), empty="nothing is known of it")
+
+
+for _command in (list_, show, explain, abort, settle, gc, repair):
     staged.add_command(_command)
 
 COMMANDS = (staged,)

@@ -2,8 +2,8 @@
 
 ::
 
-    theirs withdraws our attempt       IncompatibleConflictError: it was withdrawn while we were at it
-    theirs is a fence version          no row changed: the table has not moved
+    theirs aborts our attempt          IncompatibleConflictError: it was aborted while we were at it
+    theirs is an abort                 no row changed: the table has not moved
     theirs cannot be read any more     RetryableConflictError: plan again
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from lance_core.commit import naming
-from lance_core.commit.identities import carries, withdrawals_of
+from lance_core.commit.identities import aborts_of, carries
 from lance_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -30,34 +30,35 @@ from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
 
 
-class PartlyLandedError(RetryableConflictError):
+class PartlyCommittedError(RetryableConflictError):
     """Another commit published some of the identities that this transaction carries."""
 
 
-def is_fence(transaction: Transaction) -> bool:
-    """Whether a version only withdraws attempts."""
-    return isinstance(transaction.operation, ReserveFragments) and bool(withdrawals_of(transaction))
+def is_abort(transaction: Transaction) -> bool:
+    """Whether a version only aborts attempts."""
+    return isinstance(transaction.operation, ReserveFragments) and bool(aborts_of(transaction))
 
 
 def is_carried(store: Store, identities: Sequence[str], theirs: Transaction, number: int) -> bool:
-    """Whether all these identities landed in that version; PartlyLandedError when only some of them did."""
+    """Whether all these identities were committed in that version; PartlyCommittedError when only some of them did."""
     landed = [identity for identity in identities if carries(theirs, identity)]
     if landed and len(landed) < len(identities):
-        raise PartlyLandedError(
-            f"{store.uri}: {', '.join(landed)} landed in the meantime, in version {number}",
+        raise PartlyCommittedError(
+            f"{store.uri}: {', '.join(landed)} were committed in the meantime, in version {number}",
             uri=store.uri,
             other_version=number,
-            cure="Commit again; the commit then skips what has landed.",
+            cure="Commit again; the commit then skips what is committed.",
         )
     return bool(landed)
 
 
-def refuse_withdrawn(store: Store, attempts: Mapping[str, str], theirs: Transaction, number: int) -> None:
-    """Raise IncompatibleConflictError when a version withdraws one of these attempts (by identity)."""
-    for identity, attempt in withdrawals_of(theirs).items():
-        if attempt and attempts.get(identity) == attempt:
+def refuse_aborted(store: Store, attempts: Mapping[str, str], theirs: Transaction, number: int) -> None:
+    """Raise IncompatibleConflictError when a version aborts one of these attempts (by identity)."""
+    for identity, aborted in aborts_of(theirs).items():
+        attempt = attempts.get(identity)
+        if attempt and attempt in aborted:
             raise IncompatibleConflictError(
-                f"{store.uri}: attempt {attempt} of {identity} was withdrawn in version {number} during a commit",
+                f"{store.uri}: attempt {attempt} of {identity} was aborted in version {number} during a commit",
                 uri=store.uri,
                 other_version=number,
                 cure="Run the staging task again and commit its result.",

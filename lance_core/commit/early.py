@@ -22,10 +22,9 @@ from lance_core.wire.transaction import encode_transaction
 class Early:
     """The file of a transaction, written before it is certain that it is wanted as it is."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.there: frozenset[str] = frozenset()
-        """A file that was there before: it is neither written nor removed."""
+    def __init__(self, store: Store, there: frozenset[str]) -> None:
+        """`there`: files that were there before; they are neither written nor removed."""
+        self._store, self.there = store, there
         self._encoded: tuple[Transaction, bytes] | None = None
         self._sent: tuple[str, Transaction, Future[None]] | None = None
 

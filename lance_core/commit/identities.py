@@ -3,7 +3,7 @@
 ::
 
     properties["lance_core.identity.5d2c…"]  = '{"attempt":"00ff…","digest":"9a…","operation":"append","rows":25000}'
-    properties["lance_core.withdrawn.5d2c…"] = '{"attempt":"00ff…"}'       a fence version: that attempt is withdrawn
+    properties["lance_core.aborted.5d2c…"] = '{"attempts":["00ff…"]}'      an abort: nobody publishes that attempt any more
 
 A folded transaction has one property per member, so any reader of the history sees who wrote a version.
 """
@@ -11,7 +11,7 @@ A folded transaction has one property per member, so any reader of the history s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,8 +20,8 @@ from lance_core.table.transaction import Transaction
 IDENTITY_PREFIX = "lance_core.identity."
 """A transaction property per identity: `lance_core.identity.<uuid>` = small JSON; a folded transaction has many."""
 
-WITHDRAWN_PREFIX = "lance_core.withdrawn."
-"""On a fence version: `lance_core.withdrawn.<identity>` = JSON with the attempt that nobody may publish any more."""
+ABORTED_PREFIX = "lance_core.aborted."
+"""On the version of an abort: `lance_core.aborted.<identity>` = JSON with the attempts that nobody may publish any more."""
 
 CREATES_PROPERTY = "lance_core.creates"
 """On a staged Overwrite of version 0: what it becomes when the table exists by then ("append")."""
@@ -138,7 +138,7 @@ def requests_in(properties: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
 
 
 def carries(transaction: Transaction, identity: str) -> bool:
-    """Whether a transaction is the landing of an identity."""
+    """Whether a transaction is the commit of an identity."""
     return transaction.uuid == identity or IDENTITY_PREFIX + identity in transaction.properties
 
 
@@ -147,18 +147,23 @@ def identity_properties(identity: str, note: Mapping[str, Any]) -> dict[str, str
     return {IDENTITY_PREFIX + identity: _text(note)}
 
 
-def withdrawals_of(transaction: Transaction) -> Mapping[str, str]:
-    """The attempts that a fence version withdraws, by identity."""
+def aborts_of(transaction: Transaction) -> Mapping[str, tuple[str, ...]]:
+    """The attempts that a version aborts, by identity."""
     return {
-        name[len(WITHDRAWN_PREFIX) :]: str(_note(text).get("attempt", ""))
+        name[len(ABORTED_PREFIX) :]: _attempts(_note(text))
         for name, text in transaction.properties.items()
-        if name.startswith(WITHDRAWN_PREFIX)
+        if name.startswith(ABORTED_PREFIX)
     }
 
 
-def withdrawal_property(identity: str, attempt: str) -> tuple[str, str]:
-    """Name and value of the property by which a fence version withdraws an attempt."""
-    return WITHDRAWN_PREFIX + identity, _text({"attempt": attempt})
+def abort_property(identity: str, attempts: Sequence[str]) -> tuple[str, str]:
+    """Name and value of the property by which a version aborts attempts."""
+    return ABORTED_PREFIX + identity, _text({"attempts": [*attempts]})
+
+
+def _attempts(note: Mapping[str, Any]) -> tuple[str, ...]:
+    found = note.get("attempts")
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def creates(properties: Mapping[str, str]) -> str:

@@ -15,21 +15,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES, Backoff
 from lance_core.commit.committed import AlsoJudge, Committed
 from lance_core.commit.conflicts import (
-    PartlyLandedError,
+    PartlyCommittedError,
     conflict,
     delete_quietly,
     history_gone,
+    is_abort,
     is_carried,
-    is_fence,
     moved,
     no_table,
-    refuse_withdrawn,
+    refuse_aborted,
     remove_stray,
     unanswered,
 )
@@ -61,70 +61,64 @@ WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-p
 releases to work around old bugs."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoopRequest:
+    """How a transaction is published.
+
+    `options` matter when it creates the table. `source` is the manifest a Clone begins from. `strict` refuses when the table
+    moved at all since its read version. `attempt` goes into the names of files that a rebase writes. `opened` is the version
+    that it was planned on: it is not read again where a listing shows that it still is the newest. `newest` is the newest
+    version as it has just been read. `open_at` opens a version.
+
+    `before_put` is called right before each publication, with its number; it may raise. `on_doubt` is called when a put got
+    no response, so that it may still land whatever comes back, or when a file that was written in vain could not be
+    removed. `keeps_files`: another put of this commit is in doubt: all stays. `there`: files that were there before; they
+    are neither written nor removed.
+
+    `also_judge` is called once for each version of others between the one that was read and the one that is written, in
+    order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
+    """
+
+    max_retries: int = DEFAULT_MAX_RETRIES
+    options: TableOptions | None = None
+    source: Manifest | None = None
+    strict: bool = False
+    attempt: str | None = None
+    before_put: Callable[[int], None] = lambda _: None
+    on_doubt: Callable[[], None] = lambda: None
+    also_judge: AlsoJudge | None = None
+    opened: OpenVersion | None = None
+    newest: OpenVersion | None = None
+    open_at: OpenAt = open_or_none
+    keeps_files: bool = False
+    there: frozenset[str] = frozenset()
+
+
 def commit_transaction(
     store: Store,
     transaction: Transaction,
     *,
     max_retries: int = DEFAULT_MAX_RETRIES,
     options: TableOptions | None = None,
-    source: Manifest | None = None,
     strict: bool = False,
     attempt: str | None = None,
     opened: OpenVersion | None = None,
 ) -> Manifest:
-    """Publish a transaction as the next version and return its manifest.
-
-    `options` matter when the transaction creates the table. `source` is the manifest a Clone begins from. `strict` refuses
-    when the table moved at all since `transaction.read_version`. `attempt` goes into the names of files a rebase writes.
-    `opened` is the version it was planned on: it is not read again where a listing shows that it still is the newest.
+    """Publish a transaction as the next version and return its manifest. The arguments are fields of `LoopRequest`.
 
     Raises RetryableConflictError (plan again), IncompatibleConflictError, CommitStateUnknownError (look before you retry),
     StoreError (nothing happened; the same call may be repeated), NotFoundError (no table, and not a creating transaction).
     """
-    return commit_in_detail(
-        store,
-        transaction,
-        max_retries=max_retries,
-        options=options,
-        source=source,
-        strict=strict,
-        attempt=attempt,
-        opened=opened,
-    ).manifest
+    request = LoopRequest(max_retries=max_retries, options=options, strict=strict, attempt=attempt, opened=opened)
+    return commit_in_detail(store, transaction, request).manifest
 
 
-def commit_in_detail(
-    store: Store,
-    transaction: Transaction,
-    *,
-    max_retries: int = DEFAULT_MAX_RETRIES,
-    options: TableOptions | None = None,
-    source: Manifest | None = None,
-    strict: bool = False,
-    attempt: str | None = None,
-    before_put: Callable[[int], None] = lambda _: None,
-    on_doubt: Callable[[], None] = lambda: None,
-    also_judge: AlsoJudge | None = None,
-    opened: OpenVersion | None = None,
-    newest: OpenVersion | None = None,
-    open_at: OpenAt = open_or_none,
-    keeps_files: bool = False,
-) -> Committed:
-    """Like `commit_transaction`, with how it went. `before_put` is called right before each publication, with its number; it
-    may raise. `on_doubt` is called when a put got no response, so that it may still land whatever this call returns, or when
-    a file that was written in vain could not be removed. `keeps_files`: another put of this commit is in doubt: all stays.
-
-    `also_judge` is called once for each version of others between the one that was read and the one that is written, in
-    order, before the put; it raises RetryableConflictError where that version makes the transaction outdated.
-    """
+def commit_in_detail(store: Store, transaction: Transaction, request: LoopRequest) -> Committed:
+    """Like `commit_transaction`, with how it went."""
     require_put_if_absent(store)
-    loop = CommitLoop(
-        store, transaction, options=options, source=source, strict=strict, attempt=attempt, before_put=before_put
-    )
-    loop.also_judge, loop.opened, loop.on_doubt = also_judge, opened or newest, on_doubt
-    loop.newest, loop.open_at, loop.keeps_files = newest, open_at, keeps_files
+    loop = CommitLoop(store, transaction, request)
     try:
-        return loop.run(max_retries)
+        return loop.run()
     except CommitStateUnknownError:
         raise  # what was written may be in use
     except StoreError as error:
@@ -135,27 +129,43 @@ def commit_in_detail(
         raise
 
 
+def rebase_onto(store: Store, transaction: Transaction, newest: OpenVersion, request: LoopRequest) -> Rebased:
+    """A planned transaction brought up to `newest`: judged against everything in between and rebased if necessary.
+
+    Nothing is published. Raises what `commit_transaction` raises for conflicts; PartlyCommittedError when it is committed.
+    """
+    return CommitLoop(store, transaction, request).rebased(newest)
+
+
+def publish_on(store: Store, transaction: Transaction, newest: OpenVersion, request: LoopRequest) -> Committed | None:
+    """Put a transaction that was planned on `newest` as the version behind it, once; None when the number is taken, or when
+    that is not known yet: then `on_doubt` is called.
+
+    Its file is the one of the attempt, which was written when it was staged: nothing but the manifest is written. Raises
+    what `commit_in_detail` raises.
+    """
+    require_put_if_absent(store)
+    name = naming.transaction_name(transaction.read_version, f"{transaction.uuid}.{request.attempt}")
+    there = frozenset((naming.transaction_path(name),))
+    loop = CommitLoop(store, transaction, replace(request, opened=newest, newest=newest, there=there))
+    try:
+        done = loop.try_once()
+    except StoreError as error:
+        raise loop.doubtful(error) from error
+    if done is None or done.manifest.timestamp_ns == loop.tried_at:
+        return done
+    return replace(done, already=True)  # another commit of this attempt had put it
+
+
 class CommitLoop:
     """One commit: the transaction as planned, and how far the log has been judged."""
 
-    def __init__(
-        self,
-        store: Store,
-        planned: Transaction,
-        *,
-        options: TableOptions | None,
-        source: Manifest | None,
-        strict: bool,
-        attempt: str | None,
-        before_put: Callable[[int], None],
-    ) -> None:
+    def __init__(self, store: Store, planned: Transaction, request: LoopRequest) -> None:
         self._store = store
         self._planned = with_packed_fragments(planned)
-        self._options = options
-        self._source = source
-        self._strict = strict
-        self._attempt = attempt
-        self._before_put = before_put
+        self._request = request
+        self._options, self._source, self._strict = request.options, request.source, request.strict
+        self._attempt, self._before_put = request.attempt, request.before_put
         identities = identities_of(planned)
         self._identities = tuple(identities)
         self._judged = planned.read_version
@@ -165,16 +175,13 @@ class CommitLoop:
         self._written: set[str] = set()
         self._in_doubt, self._doubtful_version = False, 0
         self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities.items()}
-        self.early = Early(store)
-        self.also_judge: AlsoJudge | None = None
-        self.open_at: OpenAt = open_or_none
-        self.keeps_files, self.tried_at = False, 0
-        self.opened: OpenVersion | None = None
-        self.newest: OpenVersion | None = None
-        self.on_doubt: Callable[[], None] = lambda: None
+        self._early = Early(store, request.there)
+        self._open_at = request.open_at
+        self._opened, self._newest_known = request.opened or request.newest, request.newest
+        self.tried_at = 0
 
-    def run(self, max_retries: int) -> Committed:
-        backoff = Backoff()
+    def run(self) -> Committed:
+        backoff, max_retries = Backoff(), self._request.max_retries
         for _ in range(max_retries + 1):
             began = time.monotonic()
             found = self.try_once()
@@ -192,8 +199,8 @@ class CommitLoop:
 
     def rebased(self, newest: OpenVersion) -> Rebased:
         if self._judge_until(newest) is not None:
-            what = f"{self._store.uri}: {self._planned.uuid} has landed in the meantime"
-            raise PartlyLandedError(what, uri=self._store.uri)
+            what = f"{self._store.uri}: {self._planned.uuid} was committed in the meantime"
+            raise PartlyCommittedError(what, uri=self._store.uri)
         return self._rebase(newest)
 
     def doubtful(self, error: StoreError) -> CommitError | StoreError:
@@ -202,7 +209,7 @@ class CommitLoop:
 
     def clean_up(self) -> None:
         """Remove what was written for a version that is not to be."""
-        self.early.settle()
+        self._early.settle()
         if self._in_doubt:
             return
         self._delete(self._written)
@@ -237,7 +244,7 @@ class CommitLoop:
             return replace(done, num_rebased=len(self._to_rebase))
         if put.outcome is PutOutcome.NOT_THERE:
             self._in_doubt, self._doubtful_version = True, manifest.version
-            self.on_doubt()
+            self._request.on_doubt()
         return None
 
     def _committed(self, opened: OpenVersion, *, already: bool = False) -> Committed:
@@ -247,7 +254,7 @@ class CommitLoop:
 
     def _found(self, opened: OpenVersion) -> Committed:
         """It is in the log already. A put that was in doubt for this number, or one before, cannot land any more."""
-        self.early.settle()
+        self._early.settle()
         done = self._committed(opened, already=True)
         if not self._in_doubt or opened.manifest.version >= self._doubtful_version:
             self._keep_only(done)
@@ -261,9 +268,9 @@ class CommitLoop:
             raise history_gone(self._store, self._planned, done.manifest.version)
 
     def _newest(self) -> OpenVersion | None:
-        newest, self.newest = self.newest, None
+        newest, self._newest_known = self._newest_known, None
         if newest is None:
-            newest = self.opened = open_newest(self._store, known=self.opened)
+            newest = self._opened = open_newest(self._store, known=self._opened)
         if newest is not None:
             return newest
         if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):
@@ -273,7 +280,7 @@ class CommitLoop:
     def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
         """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
         numbers = range(self._judged + 1, newest.manifest.version + 1)
-        opened = [*each(self._store, numbers[:-1], self.open_at), newest] if numbers else []
+        opened = [*each(self._store, numbers[:-1], self._open_at), newest] if numbers else []
         conflicts: list[tuple[Transaction, OpenVersion]] = []
         if len(opened) > 1 and opened[0] is not None and not follows(self._store, opened[0], self._judged):
             raise history_gone(self._store, self._planned, numbers[0])
@@ -289,11 +296,11 @@ class CommitLoop:
         if newest.manifest.version >= self._doubtful_version:
             self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
         for theirs, item in conflicts:
-            refuse_withdrawn(self._store, self._attempts, theirs, item.manifest.version)
+            refuse_aborted(self._store, self._attempts, theirs, item.manifest.version)
         for theirs, item in conflicts:
             self._accept(theirs, self._verdict(theirs), item.manifest.version)
-            if self.also_judge is not None:
-                self.also_judge(theirs, item)
+            if self._request.also_judge is not None:
+                self._request.also_judge(theirs, item)
         self._judged = newest.manifest.version
         return None
 
@@ -309,12 +316,12 @@ class CommitLoop:
     def _original(self) -> Manifest | None:
         """The version the transaction was planned on, when it can still be read."""
         if self._read is None and self._planned.read_version:
-            opened = self.open_at(self._store, self._planned.read_version)
+            opened = self._open_at(self._store, self._planned.read_version)
             self._read = None if opened is None else opened.manifest
         return self._read
 
     def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
-        if self._strict and not is_fence(theirs):
+        if self._strict and not is_abort(theirs):
             raise moved(self._store, self._planned, theirs, number)
         if verdict.kind in (VerdictKind.NEVER, VerdictKind.RETRY):
             raise conflict(self._store, self._planned, theirs, verdict, number)
@@ -343,7 +350,7 @@ class CommitLoop:
 
     def _transaction_file(self, newest: OpenVersion | None, transaction: Transaction) -> str:
         if newest is not None:
-            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE) or is_fence(transaction)
+            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE) or is_abort(transaction)
         else:
             without = self._options is not None and self._options.no_transaction_file
         if without or self._attempt is None:
@@ -353,21 +360,21 @@ class CommitLoop:
 
     def _put_early(self) -> None:
         """Send the transaction's file while the log is checked: most commits find nothing there that changes it."""
-        is_wanted = self.opened is not None and not self._to_rebase and self.early.is_wanted
-        if is_wanted and (name := self._transaction_file(self.opened, self._planned)):
+        is_wanted = self._opened is not None and not self._to_rebase and self._early.is_wanted
+        if is_wanted and (name := self._transaction_file(self._opened, self._planned)):
             self._written.add(naming.transaction_path(name))
-            self.early.put(naming.transaction_path(name), self._planned)
+            self._early.put(naming.transaction_path(name), self._planned)
 
     def _put(self, manifest: Manifest, transaction: Transaction, newest: OpenVersion | None) -> PutResult:
-        data = self.early.encoded(transaction)
+        data = self._early.encoded(transaction)
         if manifest.transaction_file:
-            self._written.update({path := naming.transaction_path(manifest.transaction_file)} - self.early.there)
+            self._written.update({path := naming.transaction_path(manifest.transaction_file)} - self._early.there)
             # The inline copy counts, unless the transaction is too large for one.
             durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
-            if not self.early.has_sent(path, transaction):
+            if not self._early.has_sent(path, transaction):
                 self._store.put(path, data, durable=durable)
         self._before_put(manifest.version)
-        if self.early.has_failed() and manifest.transaction_file:
+        if self._early.has_failed() and manifest.transaction_file:
             self._store.put(path, data, durable=durable)
         is_v1 = newest is None and self._options is not None and self._options.v1_manifest_names
         scheme = newest.scheme if newest else naming.NamingScheme.V1 if is_v1 else naming.NamingScheme.V2
@@ -379,5 +386,5 @@ class CommitLoop:
         self._delete(written and written.difference(fragment_paths(named_fragments(done.transaction.operation))))
 
     def _delete(self, paths: Collection[str]) -> None:
-        if not self.keeps_files and not delete_quietly(self._store, *paths):
-            self.on_doubt()
+        if not self._request.keeps_files and not delete_quietly(self._store, *paths):
+            self._request.on_doubt()

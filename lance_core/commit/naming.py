@@ -10,7 +10,7 @@
     data/{24 binary digits}{16 hex: attempt}{10 hex}.lance
     _deletions/{fragment}-{read version}-{id}.arrow  id = 40 bits of the attempt, 24 random bits
     _indices/{uuid}/…                                the last 12 hex digits of the uuid are of the attempt
-    _lance_core/…                                    ours alone: staged transactions, commits at work, the ledger
+    _lance_core/…                                    ours alone: attempts, decisions, intents, segments
 
 An attempt id is 16 hex digits. Because every name carries it, the files of a dead attempt are found by their names alone.
 (Spec: FORMAT C.3.)
@@ -42,21 +42,18 @@ HINT_PATH = f"{VERSIONS}/latest_version_hint.json"
 PRIVATE = "_lance_core"
 """Our own folder in a table; the official library's readers, writers and cleanup look past it."""
 STAGED = f"{PRIVATE}/staged"
-COMMITS = f"{PRIVATE}/commits"
-FENCES = f"{PRIVATE}/fences"
-LEDGER = f"{PRIVATE}/ledger"
+DECISIONS = f"{PRIVATE}/decisions"
+INTENTS = f"{PRIVATE}/intents"
+SEGMENTS = f"{PRIVATE}/segments"
 PROGRESS = f"{PRIVATE}/progress"
 COLUMNS = f"{PRIVATE}/columns"
 """Of declared columns: which fragments were seen to be fresh, and values that are computed and not published yet."""
-WITHDRAWN = f"{LEDGER}/withdrawn"
-"""Attempts that were given up while they may still have been writing: remembered for some days."""
 
 DETACHED_BIT = 1 << 63
 _ATTEMPT_DIGITS = 16
 _DELETION_DIGITS = 10
 _INDEX_DIGITS = 12
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
-_GROUP = re.compile(r"[0-9]{1,20}(-[0-9a-f]{16})?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ATTEMPT_RECORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})\.([0-9a-f]{16})\.([a-z]+)\.json")
 _DELETION = re.compile(r"(\d+)-(\d+)-(\d+)\.(arrow|bin)")
@@ -208,16 +205,6 @@ def parse_attempt_record(name: str, kind: str) -> tuple[str, str] | None:
         return None
     found = _ATTEMPT_RECORD.fullmatch(name)
     return (found[1], found[2]) if found is not None and found[3] == kind else None
-
-
-def group_path(group: str) -> str:
-    """What was decided about a group of attempts. "" for what is no name of a group."""
-    return f"{FENCES}/{group}.json" if _GROUP.fullmatch(group) else ""
-
-
-def ledger_path(identity: str) -> str:
-    """The record that an identity has landed."""
-    return f"{LEDGER}/{checked_identity(identity)}.json"
 
 
 def checked_identity(identity: str) -> str:

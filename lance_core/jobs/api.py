@@ -42,11 +42,11 @@ from lance_core.jobs.sources.open_source import LANCE, from_sql
 from lance_core.jobs.specs.identity import canonical_uri
 from lance_core.jobs.specs.secret import as_secret, reveal_all
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec, SourceSpec, TableRead, WriteSpec, read_spec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import find_finished, list_staged
+from lance_core.publish.decisions import look as look_decided
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.record_types import work_digest
-from lance_core.publish.registry.attempts import list_staged, read_finished
-from lance_core.publish.registry.ledger import recorded_version
-from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.records import work_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +128,7 @@ def find_done(spec: JobSpec, *, options: Options) -> DoneWork | None:
 def _done_work(spec: JobSpec, done: lifecycle.Done | None) -> DoneWork | None:
     if done is None:
         return None
-    reason = "is already staged and waits for its commit" if done.version is None else f"landed as version {done.version}"
+    reason = "is already staged and waits for its commit" if done.version is None else f"committed as version {done.version}"
     return DoneWork(reference_of(done.staged, spec), f"{spec.kind} {spec.identity} {reason}")
 
 
@@ -148,7 +148,7 @@ def _as_it_lands(spec: JobSpec) -> JobSpec:
 
 def begin_watch(spec: JobSpec, *, options: Options) -> str:
     """The attempt that an older spec of this identity left staged, which a watch does not wait for; "" for none."""
-    finished = read_finished(open_store(spec.uri, options), spec.effective_identity)
+    finished = find_finished(open_store(spec.uri, options), spec.effective_identity)
     return "" if finished is None else finished.attempt
 
 
@@ -158,8 +158,8 @@ def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | Non
     A job whose driver died silently counts as failed when its attempt's lease is over.
     """
     store = open_store(uri, options)
-    finished = read_finished(store, identity)
-    if (finished is not None and finished.attempt != stale) or recorded_version(store, identity) is not None:
+    state = look_decided(store, identity)
+    if (state.finished is not None and state.finished.attempt != stale) or state.committed is not None:
         return "staged"
     if read_failure(store, identity) is not None:
         return "failed"
@@ -224,7 +224,7 @@ def abort_rejected(reference: Mapping[str, Any], *, options: Options, log: Log) 
 
     Never raises: the rejection is the error that counts, and what cannot be removed now is left for a garbage collection.
     """
-    from lance_core.publish.staging.abort import abort_attempt
+    from lance_core.publish.abort import abort_attempt
 
     with suppress(LanceError, OSError):
         store = open_store(str(reference["uri"]), options)

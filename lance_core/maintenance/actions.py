@@ -24,11 +24,10 @@ from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec, RestoreS
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
 from lance_core.maintenance.doctor_checks import COLUMN_MERGE
 from lance_core.maintenance.policy import ServiceLevels
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.decisions import settle_by_hand
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.incarnation import incarnation_of
-from lance_core.publish.registry.ledger import SETTLED_BY_HAND, record_landed
-from lance_core.publish.staging.abort import abort_attempt
 
 Arguments = Mapping[str, Any]
 Options = Mapping[str, str]
@@ -111,7 +110,7 @@ def _abort(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
 def _settle(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
     identity, version = arguments["identity"], arguments["version"]
     store = resolve_store(uri, options)
-    record_landed(store, identity, version=version, transaction=SETTLED_BY_HAND, incarnation=incarnation_of(store))
+    settle_by_hand(store, identity, version=version)
     return {"identity": identity, "version": version}
 
 

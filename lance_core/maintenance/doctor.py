@@ -24,7 +24,7 @@ from lance_core.maintenance.findings import Finding, Patient
 from lance_core.maintenance.observe import observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.maintenance.presence import MAX_REQUESTS
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 RECENT_VERSIONS = 50
 

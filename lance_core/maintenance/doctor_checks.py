@@ -20,9 +20,9 @@ from lance_core.dataset.versions.transaction_log import LogEntry
 from lance_core.errors import LanceError
 from lance_core.maintenance.findings import Check, Finding, Patient
 from lance_core.maintenance.freshness import is_late, lateness
-from lance_core.publish.registry.verify import BadRecord
-from lance_core.publish.registry.verify import damaged_records as find_damaged
-from lance_core.publish.registry.verify import void_records as find_void
+from lance_core.publish.verify import BadRecord
+from lance_core.publish.verify import damaged_records as find_damaged
+from lance_core.publish.verify import void_records as find_void
 from lance_core.table.coverage import SYSTEM_INDICES
 
 SMALL_BYTES = 1 << 20
@@ -164,8 +164,11 @@ def damaged_records(patient: Patient) -> Iterator[Finding]:
 
 
 def void_ledger_records(patient: Patient) -> Iterator[Finding]:
-    """Ledger records that are damaged, or of a table that was here before."""
-    yield from _bad_records(patient, find_void(patient.snapshot.store), "lance ledger repair", "void-ledger-records")
+    """Decisions of a table that was here before, and damage in what was folded: what stands alone is among the damaged."""
+    store = patient.snapshot.store
+    damaged = {item.path for item in find_damaged(store)}
+    found = [item for item in find_void(store) if item.path not in damaged]
+    yield from _bad_records(patient, found, "lance ledger repair", "void-ledger-records")
 
 
 def _bad_records(patient: Patient, found: Sequence[BadRecord], cure: str, code: str) -> Iterator[Finding]:

@@ -39,8 +39,8 @@ from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import JobSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.table_id import table_id_of
 
 ALGORITHM = "HMAC-SHA256"
 
@@ -97,7 +97,7 @@ def erase(erasure: Erasure, *, options: Mapping[str, Any]) -> dict[str, Any]:
     holders = find_holders(erasure.uri, erasure.predicate, options=options)
     return {
         "uri": erasure.uri,
-        "incarnation": incarnation_of(store),
+        "incarnation": table_id_of(store),
         "predicate": erasure.predicate,
         "identity": identity,
         "asked": dict(erasure.asked),

@@ -30,7 +30,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.freshness import Freshness, freshness_of
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.maintenance.presence import Presence, check_presence
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 from lance_core.table.coverage import SYSTEM_INDICES
 
 GB = 10**9

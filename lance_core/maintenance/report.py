@@ -26,7 +26,7 @@ from lance_core.maintenance.evidence import NOTHING, Evidence, history
 from lance_core.maintenance.findings import Finding
 from lance_core.maintenance.observe import Observation, observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, Policy, ServiceLevels
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 RECENT_VERSIONS = 60
 RECENT_STEPS = 30

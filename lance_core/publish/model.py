@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from lance_core.errors import InputError
-from lance_core.publish.record_types import checked_fields
+from lance_core.publish.records import checked_fields
 
-LANDED = "landed"
-ALREADY_LANDED = "already_landed"
-LandingState = Literal["landed", "already_landed"]
+COMMITTED = "committed"
+ALREADY_COMMITTED = "already_committed"
+Outcome = Literal["committed", "already_committed"]
 
 T = TypeVar("T")
 
@@ -29,8 +29,10 @@ class Attempt:
     """A try at staging one identity. Times are seconds since the epoch.
 
     `attempt` (16 hex digits) goes into the name of every file it writes: see `naming.data_file_name(attempt.attempt)`.
-    `adopts`: earlier attempts whose files it goes on with, which nobody removes while it is on record (see
-    `staging.adoption`).
+    `adopts`: earlier attempts whose files it goes on with, which nobody removes while it is on record (see `attempts`).
+    `replaces`: the finished attempt in whose place it is staged, and the commit that brings the work up to a newer version.
+    `has_more`: it wrote or adopted files that its transaction does not name. `is_first`: behind its record there was no
+    decision of its identity.
     """
 
     identity: str
@@ -41,11 +43,12 @@ class Attempt:
     lease_seconds: float
     digest: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
-    incarnation: str = ""
+    table_id: str = ""
     base: str = ""
-    later_only: bool = False
-    group: str = ""
     adopts: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    has_more: bool = False
+    is_first: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
@@ -65,12 +68,10 @@ class StagedTransaction:
     `digest` is the whole SHA-256 of the work.
     `adopts`: earlier attempts of the identity that wrote a part of its files. `has_more`: it wrote or adopted files that its
     transaction does not name.
-    `incarnation` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
+    `table_id` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
     `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
-    `later_only`: the identity can only have landed, or land, in a version after `read_version` (see `staged.begin_attempt`).
-    `group`: those that were planned together, whose commit may decide about all of them by one fence, whatever version
-    they are brought up to later.
-    `plain`: on the version that it was planned on it may be published just as it is, and only other commits can prevent it.
+    `number` is that of the decision that it is finished.
+    `plain`: on the version that it was planned on it may be published just as it is.
     `planned_at`: when it was planned (seconds since the epoch, by the clock of the staging task).
     """
 
@@ -87,10 +88,9 @@ class StagedTransaction:
     num_deleted_rows: int = 0
     digest: str = ""
     has_more: bool = False
-    incarnation: str = ""
+    table_id: str = ""
     base: str = ""
-    later_only: bool = False
-    group: str = ""
+    number: int = 0
     plain: bool = False
     planned_at: float = 0.0
     adopts: tuple[str, ...] = ()

@@ -14,15 +14,19 @@ their own.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+import math
 import re
+import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError, UnsupportedRecordError
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
-from lance_core.publish.record_types import shown
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -34,6 +38,7 @@ FORMAT = 2
 
 MAX_RECORD_SIZE = 4 << 20
 _MAX_DEPTH = 32
+_MAX_INTEGER = (1 << 64) - 1
 _MAX_TRIES = 5
 
 
@@ -163,3 +168,97 @@ def encode_record(record: Record) -> bytes:
     """The bytes of a record."""
     # Keys stay in their order: that of new columns, say, is part of what a spec means.
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TableIdRecord:
+    """`table.json`: which table the records belong to, and a version that shows it."""
+
+    table_id: str
+    version: int = 0
+    transaction: str = ""
+
+
+def work_digest(work: Mapping[str, Any]) -> str:
+    """The whole SHA-256 of a spec that says the work alone."""
+    text = json.dumps(work, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_same_work(one: str, other: str) -> bool:
+    """Whether two digests mean the same work. What has no digest (noted by hand, found in use) matches any."""
+    return not one or not other or one == other
+
+
+def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:
+    """A record as its dataclass. CorruptFileError names the key that is missing or of another type."""
+    try:
+        return cls(**checked_fields(cls, plain))
+    except ValueError as error:
+        raise CorruptFileError(f"{where}: {error}") from error
+
+
+def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a dataclass's fields from plain data, typed. ValueError for one that is missing or of another type."""
+    found: dict[str, Any] = {}
+    for name, hint, is_required in _fields_of(cls):  # type: ignore[arg-type]
+        if name in plain:
+            found[name] = _checked(hint, plain[name], name)
+        elif is_required:
+            raise ValueError(f"{name} is missing")
+    return found
+
+
+@functools.cache
+def _fields_of(cls: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
+    """Name, type and whether it must be there, of each field."""
+    hints = typing.get_type_hints(cls)
+    return tuple(
+        (item.name, hints[item.name], item.default is MISSING and item.default_factory is MISSING) for item in fields(cls)
+    )
+
+
+def _checked(hint: Any, value: Any, name: str) -> Any:
+    if hint in _SCALARS:
+        check, expected = _SCALARS[hint]
+        if not check(value):
+            raise ValueError(f"{name}: expected {expected}, got {shown(value)}")
+        return float(value) if hint is float else value
+    origin = typing.get_origin(hint)
+    if origin is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+            raise ValueError(f"{name}: expected a list, got {shown(value)}")
+        return tuple(_checked(typing.get_args(hint)[0], item, f"{name}[{index}]") for index, item in enumerate(value))
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name}: expected an object, got {shown(value)}")
+        return dict(value)
+    raise TypeError(f"{name}: {hint} cannot be checked")
+
+
+def _is_integer(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and 0 <= value <= _MAX_INTEGER
+
+
+def _is_number(value: Any) -> bool:
+    if _is_integer(value):
+        return bool(abs(value) <= _MAX_INTEGER)
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def shown(value: Any) -> str:
+    """A value and its type, for a message."""
+    text = repr(value)
+    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({type(value).__name__})"
+
+
+_SCALARS: Mapping[Any, tuple[typing.Callable[[Any], bool], str]] = {
+    str: (lambda value: isinstance(value, str), "text"),
+    int: (_is_count, "an integer from 0 to 2^64-1"),
+    float: (_is_number, "a number"),
+    bool: (lambda value: isinstance(value, bool), "a boolean"),
+}

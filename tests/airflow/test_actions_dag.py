@@ -87,18 +87,18 @@ def test_every_action_with_arguments_is_carried_out() -> None:
 
 def test_actions_on_staged_work(table: str) -> None:
     from lance_core.io.resolve import resolve_store
-    from lance_core.publish.registry.attempts import list_staged
-    from lance_core.publish.registry.ledger import landing_of
-    from lance_core.publish.staging.staged import begin_attempt
+    from lance_core.publish.attempts import list_staged
+    from lance_core.publish.decisions import look
+    from lance_core.publish.stage import begin_attempt
 
     store = resolve_store(table)
     begin_attempt(store, identity="died", spec={"kind": "append"}, read_version=9, lease_seconds=0.0)
     assert act("abort", table, check_arguments("abort", {"identity": "died"}))["files_removed"] == 0
     assert list_staged(store) == []
     act("settle", table, check_arguments("settle", {"identity": "elsewhere", "version": 4}))
-    landed = landing_of(store, "elsewhere")
-    assert landed is not None
-    assert landed.version == 4
+    committed = look(store, "elsewhere").committed
+    assert committed is not None
+    assert committed.version == 4
     act("restore", table, check_arguments("restore", {"version": 4, "expected_version": 9}))
     assert lance_core.dataset(table).count_rows() == 80
     removed = act("cleanup", table, check_arguments("cleanup", {"older_than_days": 0, "retain_versions": 1}))

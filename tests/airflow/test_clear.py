@@ -62,13 +62,13 @@ def test_what_gives_the_same_rows_is_done_again_for_a_person_once(tmp_path: Path
         operator = LanceMergeOperator(on="id", **shared)
     first = execute(operator, publishes=True)
     rows(200 if kind == "merge" else 100, day=10)  # the file's data was corrected; its name, and so the spec, is the same
-    assert _outcome(execute(operator, publishes=True)) == "already_landed", "an automatic retry"
+    assert _outcome(execute(operator, publishes=True)) == "already_committed", "an automatic retry"
     cleared = execute(operator, publishes=True, cleared_after=1)
-    assert (_outcome(cleared), cleared["version"] > first["version"]) == ("landed", True)
+    assert (_outcome(cleared), cleared["version"] > first["version"]) == ("committed", True)
     retried = execute(operator, publishes=True, cleared_after=1)
-    assert (_outcome(retried), retried["version"]) == ("already_landed", cleared["version"]), "a retry after the clear"
+    assert (_outcome(retried), retried["version"]) == ("already_committed", cleared["version"]), "a retry after the clear"
     twice = execute(operator, publishes=True, cleared_after=4)
-    assert (_outcome(twice), twice["version"] > cleared["version"]) == ("landed", True), "a second clear"
+    assert (_outcome(twice), twice["version"] > cleared["version"]) == ("committed", True), "a second clear"
     assert len(ids(uri)) == {"overwrite": 10, "replace_where": 20, "merge": 30}[kind]
 
 
@@ -84,14 +84,14 @@ def test_other_work_is_refused_with_the_cure_when_a_person_clears_it(tmp_path: P
     }
     make = operators[kind]
     version = execute(make(), publishes=True)["version"]
-    assert _outcome(execute(make(), publishes=True)) == "already_landed"
+    assert _outcome(execute(make(), publishes=True)) == "already_committed"
     with pytest.raises(AirflowFailException, match=r"its task was cleared.*on_clear=.again.") as refusal:
         execute(make(), publishes=True, cleared_after=1)
     assert f"version {version}" in str(refusal.value)
     assert lance.dataset(uri).version == version
-    assert _outcome(execute(make(on_clear="skip"), publishes=True, cleared_after=1)) == "already_landed"
+    assert _outcome(execute(make(on_clear="skip"), publishes=True, cleared_after=1)) == "already_committed"
     assert lance.dataset(uri).version == version
-    assert _outcome(execute(make(on_clear="again"), publishes=True, cleared_after=1)) == "landed"
+    assert _outcome(execute(make(on_clear="again"), publishes=True, cleared_after=1)) == "committed"
 
 
 def test_what_was_staged_before_a_clear_and_not_published_is_staged_anew(tmp_path: Path, rows: Any) -> None:
@@ -101,7 +101,7 @@ def test_what_was_staged_before_a_clear_and_not_published_is_staged_anew(tmp_pat
     after = execute(_append(uri, rows(200)), cleared_after=1)
     assert after["attempt"] != before["attempt"]
     result = execute(_append(uri, rows(200)), publishes=True, cleared_after=1)
-    assert (_outcome(result), ids(uri)) == ("landed", [*range(10), *range(200, 210)])
+    assert (_outcome(result), ids(uri)) == ("committed", [*range(10), *range(200, 210)])
 
 
 def test_another_spec_under_the_same_task_instance_is_named_with_both_askers(tmp_path: Path, rows: Any) -> None:
@@ -111,26 +111,26 @@ def test_another_spec_under_the_same_task_instance_is_named_with_both_askers(tmp
     with pytest.raises(AirflowFailException, match=r"its work differs: digest \w+ of .*, now digest \w+ of"):
         execute(_append(uri, rows(200, name="b")), publishes=True, map_index=0)
     assert ids(uri) == [*range(10), *range(100, 110)]
-    assert _outcome(execute(_append(uri, rows(100, name="a")), publishes=True, map_index=1)) == "landed"
+    assert _outcome(execute(_append(uri, rows(100, name="a")), publishes=True, map_index=1)) == "committed"
 
 
 def test_an_idempotency_key_takes_the_place_of_dag_run_and_task(tmp_path: Path, rows: Any) -> None:
     uri = make_table(tmp_path / "t.lance", 0)
     keyed = {"idempotency_key": "orders/2013-01-01"}
-    assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, run_id="manual-1")) == "landed"
-    assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, run_id="manual-2")) == "already_landed"
+    assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, run_id="manual-1")) == "committed"
+    assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, run_id="manual-2")) == "already_committed"
     assert ids(uri) == [*range(10), *range(100, 110)]
     with pytest.raises(AirflowFailException, match="its work differs"):
         execute(_append(uri, rows(200, name="b"), **keyed), publishes=True, run_id="manual-3")
     # The map index, the key and the table stay part of it.
-    assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, map_index=0)) == "landed"
-    assert _outcome(execute(_append(uri, rows(100), key="b", **keyed), publishes=True)) == "landed"
+    assert _outcome(execute(_append(uri, rows(100), **keyed), publishes=True, map_index=0)) == "committed"
+    assert _outcome(execute(_append(uri, rows(100), key="b", **keyed), publishes=True)) == "committed"
     other = make_table(tmp_path / "other.lance", 0)
-    assert _outcome(execute(_append(other, rows(100), **keyed), publishes=True)) == "landed"
+    assert _outcome(execute(_append(other, rows(100), **keyed), publishes=True)) == "committed"
     # Two runs that are cleared after as many tries are two clears.
     for run_id in ("manual-1", "manual-2"):
         again = _append(uri, rows(100), on_clear="again", **keyed)
-        assert _outcome(execute(again, publishes=True, run_id=run_id, cleared_after=1)) == "landed"
+        assert _outcome(execute(again, publishes=True, run_id=run_id, cleared_after=1)) == "committed"
 
 
 def test_an_empty_idempotency_key_is_refused(tmp_path: Path, rows: Any) -> None:
@@ -148,12 +148,12 @@ def test_a_function_whose_arguments_changed_is_not_taken_for_done(tmp_path: Path
     def task(day: str, **more: Any) -> Any:
         return lance_task(load, uri=str(tmp_path / "t.lance"), **more)(day).operator
 
-    assert _outcome(execute(task("1"), publishes=True)) == "landed"
-    assert (_outcome(execute(task("1"), publishes=True)), calls) == ("already_landed", ["1"])
+    assert _outcome(execute(task("1"), publishes=True)) == "committed"
+    assert (_outcome(execute(task("1"), publishes=True)), calls) == ("already_committed", ["1"])
     with pytest.raises(AirflowFailException, match="its work differs"):
         execute(task("2"), publishes=True)
     assert (ids(str(tmp_path / "t.lance")), calls) == ([1], ["1"])
-    assert _outcome(execute(task("2", on_clear="again"), publishes=True, cleared_after=1)) == "landed"
+    assert _outcome(execute(task("2", on_clear="again"), publishes=True, cleared_after=1)) == "committed"
     assert ids(str(tmp_path / "t.lance")) == [1, 2]
 
 
@@ -214,7 +214,7 @@ def test_maintenance_is_done_again_where_a_person_says_so(tmp_path: Path, kind: 
         lance.dataset(uri).drop_columns(["twice"])
     again = execute(makers[kind](on_clear="again"), publishes=True, cleared_after=1)
     retried = execute(makers[kind](on_clear="again"), publishes=True, cleared_after=1)
-    assert (_outcome(retried), retried["version"]) == ("already_landed", again["version"])
+    assert (_outcome(retried), retried["version"]) == ("already_committed", again["version"])
     assert ids(uri)
 
 

@@ -47,11 +47,11 @@ def test_a_run_that_was_created_again_publishes_its_new_content_once(tmp_path: P
     operator = _operator(kind, uri, _source(tmp_path, 100), on_clear="again")
     execute(operator, publishes=True, began=FIRST)
     _source(tmp_path, 200)
-    assert _outcome(execute(operator, publishes=True, began=FIRST)) == "already_landed", "an automatic retry"
+    assert _outcome(execute(operator, publishes=True, began=FIRST)) == "already_committed", "an automatic retry"
     again = execute(operator, publishes=True, began=SECOND)
-    assert (_outcome(again), again["rows_added"]) == ("landed", 10)
+    assert (_outcome(again), again["rows_added"]) == ("committed", 10)
     retried = execute(operator, publishes=True, began=SECOND)
-    assert (_outcome(retried), retried["version"]) == ("already_landed", again["version"])
+    assert (_outcome(retried), retried["version"]) == ("already_committed", again["version"])
     kept = list(range(10)) if kind != "overwrite" else []
     assert ids(uri) == [*kept, *(range(100, 110) if kind == "append" else ()), *range(200, 210)]
 
@@ -63,7 +63,7 @@ def test_by_default_an_append_of_a_run_that_was_created_again_is_refused_by_name
     with pytest.raises(AirflowFailException, match="deleted and created again"):
         execute(operator, publishes=True, began=SECOND)
     operator.on_clear = "skip"
-    assert _outcome(execute(operator, publishes=True, began=SECOND)) == "already_landed"
+    assert _outcome(execute(operator, publishes=True, began=SECOND)) == "already_committed"
 
 
 def test_what_the_former_run_staged_is_not_published_for_the_new_one(tmp_path: Path) -> None:
@@ -81,14 +81,14 @@ def test_tasks_of_the_run_that_were_cleared_do_not_make_a_retry_a_clear(tmp_path
     operator = _operator("append", uri, _source(tmp_path, 100), on_clear="again")
     execute(operator, publishes=True, began=FIRST)
     retried = execute(operator, publishes=True, began=SECOND, clear_number=1)
-    assert _outcome(retried) == "already_landed", "the run began once more because another task of it was cleared"
+    assert _outcome(retried) == "already_committed", "the run began once more because another task of it was cleared"
 
 
 def test_a_key_that_another_run_has_used_is_no_clear(tmp_path: Path) -> None:
     uri = make_table(tmp_path / "t.lance", 0)
     operator = _operator("append", uri, _source(tmp_path, 100), idempotency_key="orders/1")
     execute(operator, publishes=True, began=FIRST)
-    assert _outcome(execute(operator, publishes=True, began=SECOND, run_id="other")) == "already_landed"
+    assert _outcome(execute(operator, publishes=True, began=SECOND, run_id="other")) == "already_committed"
     assert ids(uri) == [*range(10), *range(100, 110)]
 
 
@@ -97,10 +97,10 @@ def test_a_clear_followed_by_raised_retries_is_a_clear(tmp_path: Path) -> None:
     operator = _operator("append", uri, _source(tmp_path, 100), on_clear="again")
     execute(operator, publishes=True)
     raised = _operator("append", uri, _source(tmp_path, 200), on_clear="again", retries=9)
-    assert _outcome(execute(raised, publishes=True, max_tries=2)) == "already_landed", "raised, and not cleared"
+    assert _outcome(execute(raised, publishes=True, max_tries=2)) == "already_committed", "raised, and not cleared"
     cleared = execute(raised, publishes=True, max_tries=3)
-    assert _outcome(cleared) == "landed"
-    assert _outcome(execute(raised, publishes=True, max_tries=3)) == "already_landed"
+    assert _outcome(cleared) == "committed"
+    assert _outcome(execute(raised, publishes=True, max_tries=3)) == "already_committed"
     assert ids(uri) == [*range(10), *range(100, 110), *range(200, 210)]
 
 
@@ -133,4 +133,4 @@ def test_a_landing_that_is_old_is_not_told_as_the_version_of_the_table(
     execute(operator, publishes=True)
     said = capsys.readouterr().out
     assert f"is at version {first['version']}" not in said
-    assert f"had landed earlier, by version {first['version']}" in said
+    assert f"were committed earlier, by version {first['version']}" in said

@@ -72,7 +72,7 @@ def test_mapped_appends_become_one_version(lake: Path, run_dag: RunDag) -> None:
     assert (table.version, _ids(lake)) == (1, list(range(30)))
     result = run.get_task_instance("load.commit").xcom_pull(task_ids="load.commit")
     assert (result["version"], result["num_versions"], result["rows_added"]) == (1, 1, 30)
-    assert list(result["identities"].values()) == ["landed"] * 3
+    assert list(result["identities"].values()) == ["committed"] * 3
     facts = run.get_task_instance("wait").xcom_pull(task_ids="wait")
     assert (facts["version"], facts["num_rows"]) == (1, 30)
     (extra,) = _event_extras(dag.dag_id)
@@ -100,7 +100,7 @@ def test_the_same_run_again_adds_nothing(lake: Path, run_dag: RunDag) -> None:
         run = run_dag(dag, logical_date=START, run_after=START)
         assert run.state == "success"
     result = run.get_task_instance("load.commit").xcom_pull(task_ids="load.commit")
-    assert set(result["identities"].values()) == {"already_landed"}
+    assert set(result["identities"].values()) == {"already_committed"}
     assert (lance.dataset(lake / "t.lance").version, _ids(lake)) == (1, list(range(20, 30)))
 
 
@@ -227,7 +227,7 @@ def test_killing_a_local_run_unwinds_and_aborts_it(lake: Path, monkeypatch: pyte
 def test_killing_a_task_leaves_no_file(lake: Path) -> None:
 
     from lance_core.io.resolve import resolve_store
-    from lance_core.publish.staging.staged import begin_attempt
+    from lance_core.publish.stage import begin_attempt
 
     operator = LanceAppendOperator(
         task_id="a", uri="t.lance", lance_conn_id="lake", execution="local", source=_source(lake, 0)

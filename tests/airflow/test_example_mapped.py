@@ -100,7 +100,7 @@ def test_a_hundred_and_four_tasks_become_one_version(tmp_path: Path, connected: 
     calls.clear()
     result = _execute(LanceCommitOperator(task_id="commit", uri=uri, staged=staged))
     assert result["num_versions"] in (1, 2)
-    assert Counter(result["identities"].values()) == {"landed": len(everything)}
+    assert Counter(result["identities"].values()) == {"committed": len(everything)}
     table = lance.dataset(uri)
     table.validate()
     assert table.version == before + result["num_versions"]

@@ -16,7 +16,7 @@ from airflow_lance.compat import states_of_instances
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from lance_core.io.resolve import resolve_store
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 from tests.airflow.operator_support import FakeTi, execute, ids, make_table
 
 LATER = datetime.now(timezone.utc) + timedelta(hours=1)

@@ -160,7 +160,7 @@ def test_a_table_that_moves_between_two_tries_keeps_its_work_once(
     moved(tmp_path / "lake", hook, "sales.orders")
     again = execute(append(source), publishes=True)
     assert again["identity"] == first["identity"] and again["uri"].endswith("/moved")
-    assert (again["rows"], [*again["identities"].values()]) == (3, ["already_landed"])
+    assert (again["rows"], [*again["identities"].values()]) == (3, ["already_committed"])
 
 
 def test_a_table_that_moves_between_staging_and_commit_is_refused(

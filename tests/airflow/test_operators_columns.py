@@ -52,7 +52,7 @@ def test_merge(uri: str, corrections: dict[str, Any]) -> None:
     staged = execute(operator)
     assert (staged["num_rows"], staged["num_deleted_rows"]) == (2, 1)
     _commit(staged)
-    assert set(_commit(execute(operator))["identities"].values()) == {"already_landed"}
+    assert set(_commit(execute(operator))["identities"].values()) == {"already_committed"}
     assert ids(uri) == [*range(30), 100]
     assert lance.dataset(uri).to_table(filter="day = 99")["id"].to_pylist() == [3, 100]
     with pytest.raises(AirflowFailException, match="no column 'nope' in the source"):
@@ -70,7 +70,7 @@ def test_columns_then_an_index_on_them(uri: str) -> None:
     (index,) = lance.dataset(uri).describe_indices()
     assert (index.name, index.num_rows_indexed) == ("twice_idx", 31)
     assert lance.dataset(uri).to_table(filter="twice = 80")["id"].to_pylist() == [40]
-    assert set(_commit(execute(extend, run_id="again"))["identities"].values()) == {"already_landed"}
+    assert set(_commit(execute(extend, run_id="again"))["identities"].values()) == {"already_committed"}
 
 
 def test_a_branch_is_written_like_a_table(uri: str) -> None:

@@ -48,7 +48,7 @@ def test_delete_is_done_once(uri: str) -> None:
     assert execute(operator) == first
     assert (first["operation"], first["num_deleted_rows"]) == ("delete", 3)
     assert _commit(first)["rows_deleted"] == 3
-    assert set(_commit(execute(operator))["identities"].values()) == {"already_landed"}
+    assert set(_commit(execute(operator))["identities"].values()) == {"already_committed"}
     assert ids(uri) == [*range(3, 30)]
 
 
@@ -92,9 +92,9 @@ def test_compact_reports_stages_and_publishes_in_waves(uri: str) -> None:
     lance.dataset(uri).delete("id = 11 or id = 21")
     done = execute(waves)
     assert [item.count_rows() for item in lance.dataset(uri).get_fragments()] == [10, 18]
-    assert set(_commit(done)["identities"].values()) == {"already_landed"}
+    assert set(_commit(done)["identities"].values()) == {"already_committed"}
     # Of the group that was staged one fragment is left, and no neighbour to join it with.
-    assert set(_commit(staged)["identities"].values()) == {"already_landed"}
+    assert set(_commit(staged)["identities"].values()) == {"already_committed"}
     assert [item.count_rows() for item in lance.dataset(uri).get_fragments()] == [10, 18]
     assert ids(uri) == sorted({*range(30)} - {11, 21})
 

@@ -61,7 +61,7 @@ def test_restore_once_and_strict(uri: str) -> None:
     operator = LanceRestoreOperator(task_id="r", uri=uri, version="1", expected_version="3")
     assert execute(operator)["version"] == 4
     lance.dataset(uri).delete("id = 0")
-    assert set(execute(operator)["identities"].values()) == {"already_landed"}
+    assert set(execute(operator)["identities"].values()) == {"already_committed"}
     assert ids(uri) == [*range(1, 10)]
     with pytest.raises(AirflowFailException, match="at version 5, not at the expected version 3"):
         execute(operator, run_id="another")

@@ -46,9 +46,9 @@ def local(tmp_path: Path) -> dict[str, Any]:
 def test_a_task_by_itself_publishes_its_work_once(local: dict[str, Any]) -> None:
     append = LanceAppendOperator(task_id="append", **local)
     first = execute(append)
-    assert (first["version"], first["rows_added"], list(first["identities"].values())) == (1, 10, ["landed"])
+    assert (first["version"], first["rows_added"], list(first["identities"].values())) == (1, 10, ["committed"])
     again = execute(append)
-    assert (again["version"], again["rows_added"], list(again["identities"].values())) == (1, 0, ["already_landed"])
+    assert (again["version"], again["rows_added"], list(again["identities"].values())) == (1, 0, ["already_committed"])
     assert ids(local["uri"]) == list(range(10))
 
 

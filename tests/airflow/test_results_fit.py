@@ -16,7 +16,7 @@ from airflow_lance.operators.query import LanceQueryOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.specs.definition import RESULT_BYTES
-from lance_core.publish.staging.staged import begin_attempt
+from lance_core.publish.stage import begin_attempt
 from tests.airflow.operator_support import execute
 
 MANY = 900

@@ -164,7 +164,7 @@ def test_a_kill_in_the_triggerer_aborts_the_attempt(tmp_path: Path, states: Stat
     operator = _delete(uri, deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(_context(states))
-    from lance_core.publish.staging.staged import begin_attempt
+    from lance_core.publish.stage import begin_attempt
 
     identity = deferred.value.trigger.identity  # type: ignore[attr-defined]
     begin_attempt(resolve_store(uri), identity=identity, spec={}, read_version=1)
@@ -198,7 +198,7 @@ def test_packaging(tmp_path: Path, states: States) -> None:
 
 
 def test_a_silent_driver_counts_as_failed_when_its_lease_is_over(tmp_path: Path) -> None:
-    from lance_core.publish.staging.staged import begin_attempt
+    from lance_core.publish.stage import begin_attempt
 
     uri = make_table(tmp_path / "t.lance", 0)
     spec = _delete(uri).make_spec(uri=uri, identity="5d2c0000-0000-0000-0000-000000000000")

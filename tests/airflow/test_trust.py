@@ -51,7 +51,7 @@ def test_a_commit_task_runs_no_callable_that_a_record_names(uri: str, re_execute
     plain = json.loads(record.read_text())
     plain["attempt"]["spec"]["source"] = {"callable": f"{__name__}:attacker"}
     record.write_text(json.dumps(plain))
-    (finished,) = Path(uri).glob("_lance_core/staged/*.finished.json")
+    (finished,) = Path(uri).glob("_lance_core/decisions/*.000001.json")
     finished.write_text(json.dumps({**json.loads(finished.read_text()), "spec": plain["attempt"]["spec"]}))
     with pytest.raises(Exception, match=r"re-execute|has since added rows"):
         execute(LanceCommitOperator(task_id="c", staged=staged, re_execute=re_execute))
@@ -61,8 +61,9 @@ def test_a_commit_task_runs_no_callable_that_a_record_names(uri: str, re_execute
 
 def test_the_digest_in_the_xcom_is_the_workers_own(uri: str) -> None:
     staged = execute(_replace(uri))
-    (finished,) = Path(uri).glob("_lance_core/staged/*.finished.json")
-    finished.write_text(json.dumps({**json.loads(finished.read_text()), "uri": "s3://elsewhere/t"}))
+    (finished,) = Path(uri).glob("_lance_core/decisions/*.000001.json")
+    known = json.loads(finished.read_text())
+    finished.write_text(json.dumps({**known, "finished": {**known["finished"], "uri": "s3://elsewhere/t"}}))
     again = execute(_replace(uri))
     assert len(staged["digest"]) == 64
     assert (again["digest"], again["uri"]) == (staged["digest"], uri)

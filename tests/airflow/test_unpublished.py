@@ -22,7 +22,7 @@ from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.ui.plugin import LancePlugin
 from airflow_lance.unpublished import note_of, unpublished
 from lance_core.io.resolve import resolve_store
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 RunDag = Callable[..., Any]
 STAGES, COMMITS = ("uri", *LanceAppendOperator.template_fields), (*LanceCommitOperator.template_fields,)

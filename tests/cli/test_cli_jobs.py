@@ -35,8 +35,8 @@ def test_staged_then_committed_once(tmp_path: Path, spec: dict[str, object]) -> 
     staged = _run(str(path))
     assert (staged["operation"], staged["num_rows"]) == ("append", 3)
     assert not (tmp_path / "t.lance" / "_versions").exists()
-    assert _run("-", "--commit", text=json.dumps(spec))["identities"] == {"one": "landed"}
-    assert _run(json.dumps(spec), "--commit")["identities"] == {"one": "already_landed"}
+    assert _run("-", "--commit", text=json.dumps(spec))["identities"] == {"one": "committed"}
+    assert _run(json.dumps(spec), "--commit")["identities"] == {"one": "already_committed"}
     assert lance.dataset(str(tmp_path / "t.lance")).count_rows() == 3
 
 
@@ -53,7 +53,7 @@ def test_commit_publishes_all_that_waits_or_what_is_named(tmp_path: Path, spec: 
         _run(json.dumps({**spec, "identity": identity}))
     runner = CliRunner()
     named = runner.invoke(cli, ["commit", str(spec["uri"]), "two", "--json"], catch_exceptions=False)
-    assert json.loads(named.output)["identities"] == {"two": "landed"}
+    assert json.loads(named.output)["identities"] == {"two": "committed"}
     rest = runner.invoke(cli, ["commit", str(spec["uri"]), "--json"], catch_exceptions=False)
-    assert json.loads(rest.output)["identities"] == {"one": "landed", "three": "landed"}
+    assert json.loads(rest.output)["identities"] == {"one": "committed", "three": "committed"}
     assert lance.dataset(str(spec["uri"])).count_rows() == 9

@@ -23,7 +23,7 @@ from lance_core.cli.output import Output
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
-from lance_core.publish.registry.ledger import record_landed
+from lance_core.publish.decisions import settle_by_hand
 
 IDENTITY = "3a3ff0c2-5f0b-4b5e-8a34-7c0c2d4f1a11"
 
@@ -66,7 +66,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("info",): ("URI",),
     ("job",): ("JOB",),
     ("ledger", "fold"): ("URI", "--older-than", "1s"),
-    ("ledger", "forget"): ("URI", "landed"),
+    ("ledger", "forget"): ("URI", "committed"),
     ("ledger", "repair"): ("URI",),
     ("ledger", "show"): ("URI",),
     ("ledger", "verify"): ("URI",),
@@ -145,7 +145,7 @@ def prepared(folder: Path) -> str:
     ds.create_branch("old")
     append = {"kind": "append", "uri": uri, "identity": IDENTITY, "source": source(folder)}
     run_job(spec_from_json(json.dumps(append)))
-    record_landed(resolve_store(uri), "landed", version=1, transaction="")
+    settle_by_hand(resolve_store(uri), "committed", version=1)
     catalog = ns.DirectoryNamespace(root=str(folder))
     for name in ("sales", "empty"):
         catalog.create_namespace(ns.CreateNamespaceRequest(id=[name]))

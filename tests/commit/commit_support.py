@@ -20,9 +20,7 @@ from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.record_types import APART
-from lance_core.publish.registry.group_fences import list_groups
-from lance_core.publish.staging.staged import begin_attempt, finish_attempt
+from lance_core.publish.stage import AttemptRequest, begin, finish_attempt
 from lance_core.table.operations import Append, Overwrite
 from lance_core.table.transaction import Transaction
 
@@ -87,18 +85,22 @@ def stage(
     overwrite: bool = False,
     spec: dict[str, Any] | None = None,
     lease_seconds: float = 3600,
+    replaces: tuple[str, ...] = (),
 ) -> StagedTransaction:
-    """A staged append, a creating one when there is no table (read version 0), or an overwrite."""
+    """A staged append, a creating one when there is no table (read version 0), or an overwrite.
+
+    `replaces`: for a commit that stages again, the attempt in whose place it is, and the commit.
+    """
     version = _version(store) if read_version is None else read_version
-    attempt = begin_attempt(
-        store,
+    request = AttemptRequest(
         identity=identity or str(uuid.uuid4()),
         spec=spec or {"kind": "append"},
         read_version=version,
         base=_base(store, version),
         lease_seconds=lease_seconds,
+        replaces=replaces,
     )
-    return finish(store, attempt, values, overwrite=overwrite)
+    return finish(store, begin(store, request), values, overwrite=overwrite)
 
 
 def finish(store: Store, attempt: Attempt, values: Sequence[int], *, overwrite: bool = False) -> StagedTransaction:
@@ -138,12 +140,6 @@ def live_rows(store: Store) -> list[int]:
 def paths(store: Store) -> set[str]:
     """Everything on the store, unfinished writes too."""
     return {entry.path for entry in store.list("")} | {entry.path for entry in store.list_unfinished("")}
-
-
-def group_records(store: Store) -> set[str]:
-    """Records that keep the attempts of a group apart: a collection removes them when there is a later version."""
-    found = list_groups(store)
-    return {naming.group_path(group) for group, decided in found.items() if decided.outcome == APART}
 
 
 def _base(store: Store, version: int) -> str:

@@ -17,7 +17,7 @@ from lance_core.commit.transactions import load_transaction
 from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
-from lance_core.publish.service.commit_staged import commit_staged
+from lance_core.publish.commit import commit_staged
 from lance_core.table.build import build
 from tests.commit.commit_support import append, create, file_bytes, live_rows, paths, stage
 from tests.commit.race_worker import race

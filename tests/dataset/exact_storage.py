@@ -6,8 +6,10 @@ from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.dataset.refs.clones import places_of
 from lance_core.io.store import Store
+from lance_core.publish.history import SETTLED_PATH
+from lance_core.publish.table_id import TABLE_PATH
 
-_RECORDS = ("_refs/", "_lance_core/ledger/", "_lance_core/clones/", "_lance_core/incarnation.json")
+_RECORDS = ("_refs/", "_lance_core/decisions/", "_lance_core/segments/", "_lance_core/clones/", SETTLED_PATH, TABLE_PATH)
 
 
 def strangers(root: Store) -> list[str]:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -17,21 +17,24 @@ import lance
 import pyarrow as pa
 from kill_cases import CASES, OUTSIDE, Case, run, run_and_die, start_over
 
-from lance_core.commit.identities import WITHDRAWN_PREFIX
+from lance_core.commit.identities import ABORTED_PREFIX
 from lance_core.commit.manifests import list_versions, load_manifest
 from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.dataset.versions.transaction_log import read_log
 from lance_core.errors import CommitStateUnknownError
-from lance_core.format.manifest import Manifest
 from lance_core.io.local.store import LocalStore
-from lance_core.publish.records import write_record
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.claims import COMMIT_LEASE_SECONDS, list_claims
-from lance_core.publish.registry.ledger import record_landed, recorded_version
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
+from lance_core.publish.decisions import look, settle_by_hand
+from lance_core.publish.history import SETTLED_PATH
+from lance_core.publish.intent import STALE_SECONDS, list_intents
+from lance_core.publish.records import FORMAT, write_record
+from lance_core.publish.table_id import TABLE_PATH
 
 LATER = 10 * 24 * 3600.0
+RECORDS = ("_lance_core/decisions/", "_lance_core/segments/", SETTLED_PATH, TABLE_PATH)
+"""What stays, however tidy a table is."""
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
@@ -101,12 +104,12 @@ def check(case: Case, uri: str, *, outside: bool, what: str) -> None:
             assert later or row[case.added] == 2 * row["id"], (what, row)
     store = LocalStore(uri)
     # Settling by abort what may have been published makes a version without rows, which a late put would lose to.
-    withdrawals = [
-        entry.version for entry in read_log(store) if any(name.startswith(WITHDRAWN_PREFIX) for name in entry.properties)
+    aborts = [
+        entry.version for entry in read_log(store) if any(name.startswith(ABORTED_PREFIX) for name in entry.properties)
     ]
-    others = (len(OUTSIDE) if outside else 0) + len(withdrawals)
+    others = (len(OUTSIDE) if outside else 0) + len(aborts)
     assert table.version == versions_before(case) + case.num_versions + others, what
-    assert len(withdrawals) <= 1, what
+    assert len(aborts) <= 1, what
     collect_garbage(store, now=time.time() + LATER)
     left = orphans(store)
     assert not left, (what, left)
@@ -125,17 +128,12 @@ def ids_of(uri: str) -> list[int]:
 
 
 def orphans(store: LocalStore) -> set[str]:
-    """Files that neither a version needs nor the ledger is."""
+    """Files that neither a version needs nor decisions and what is told from them are."""
     manifests = [load_manifest(store, entry.version) for entry in list_versions(store)]
     wanted = frozenset(path for manifest in manifests for path in referenced_files(manifest))
-    keep = ("_versions/", "_lance_core/ledger/", "_lance_core/incarnation.json", "_refs/", *_of_newest(manifests))
+    keep = ("_versions/", "_refs/", *RECORDS)
     found = {entry.path for entry in [*store.list(""), *store.list_unfinished("")]}
     return {path for path in found if not is_referenced(path, wanted) and not path.startswith(keep)}
-
-
-def _of_newest(manifests: Sequence[Manifest]) -> list[str]:
-    """Records that keep the attempts of a group apart go when there is a later version."""
-    return [f"_lance_core/fences/{max((item.version for item in manifests), default=0)}"]
 
 
 def append_outside(uri: str) -> None:
@@ -168,13 +166,13 @@ def settle_by_looking(case: Case, uri: str) -> None:
     """What a person does: look whether it is there, then `lance staged settle` or `lance staged abort --certain`."""
     store = LocalStore(uri)
     # The commit that was killed counts as alive until its lease is over; a person would come later than that.
-    for claim in list_claims(store):
-        write_record(store, claim.path, {**asdict(claim), "since": claim.since - COMMIT_LEASE_SECONDS})
+    for intent in list_intents(store):
+        write_record(store, intent.path, {"format": FORMAT, **asdict(intent), "since": intent.since - STALE_SECONDS})
     version = lance.dataset(uri).version
     there = version > versions_before(case) + len(OUTSIDE)
     for entry in list_staged(store):
-        if there and recorded_version(store, entry.identity) is None:
-            record_landed(store, entry.identity, version=version, transaction="", attempt=entry.attempt)
+        if there and look(store, entry.identity).committed is None:
+            settle_by_hand(store, entry.identity, version=version)
         elif not there:
             with suppress(FileNotFoundError):
                 abort_attempt(store, entry.identity, entry.attempt, certain=True)

@@ -42,7 +42,7 @@ def _kill_and_go_on(place: Path, name: str, number: int, step: str, way: str, fi
     retry(case, uri, raw, what, figures)
     if way != "retry":
         again = run(case, uri, raw)
-        assert set(again["identities"].values()) == {"already_landed"}, what
+        assert set(again["identities"].values()) == {"already_committed"}, what
         assert (again["num_versions"], again["rows_added"]) == (0, 0), what
     check(case, uri, outside=outside, what=what)
 

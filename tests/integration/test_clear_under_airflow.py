@@ -65,8 +65,8 @@ def test_runs_that_people_repeat_and_clear(stack: AirflowStack, place: Path) -> 
     assert _wait(stack, DAG, "second") == {"second": "success"}
 
     # By hand once more: the key stands for the work, where other tasks ask for it anew in each run.
-    assert _outcomes(stack.xcom(DAG, "first", "once_a_day")) == ["landed"]
-    assert _outcomes(stack.xcom(DAG, "second", "once_a_day")) == ["already_landed"]
+    assert _outcomes(stack.xcom(DAG, "first", "once_a_day")) == ["committed"]
+    assert _outcomes(stack.xcom(DAG, "second", "once_a_day")) == ["already_committed"]
     assert _ids(folder / "daily.lance") == _rows(1)
     assert _ids(folder / "appended.lance") == sorted(_rows(1, 1))
     assert _ids(folder / "mapped.lance") == sorted(_rows(1, 2, 1, 2))
@@ -85,7 +85,7 @@ def test_runs_that_people_repeat_and_clear(stack: AirflowStack, place: Path) -> 
         ("each", 0): "failed",
         ("each", 1): "failed",
     }
-    assert _outcomes(stack.xcom(DAG, "first", "replace")) == ["landed"]
+    assert _outcomes(stack.xcom(DAG, "first", "replace")) == ["committed"]
     assert _ids(folder / "replaced.lance") == _rows(2)
     log = stack.task_log(DAG, "first", "append", try_number=2)
     assert FAILURE in log

@@ -21,7 +21,7 @@ from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs import api
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 SOURCES = Path(__file__).parent / "sources"
 REPOSITORY = Path(__file__).resolve().parents[2]

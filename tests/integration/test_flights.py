@@ -82,7 +82,7 @@ def test_twelve_months(stack: AirflowStack, place: Path, flights: pa.Table) -> N
     commits = [stack.xcom("flights_ingest", run["dag_run_id"], "month.commit") for run in runs]
     assert sum(commit["rows_added"] for commit in commits) == ROWS
     assert sorted(commit["version"] for commit in commits) == list(range(1, MONTHS + 1))
-    assert {outcome for commit in commits for outcome in commit["identities"].values()} == {"landed"}
+    assert {outcome for commit in commits for outcome in commit["identities"].values()} == {"committed"}
 
     # The sensor of the second DAG waited in the triggerer, and its report is an XCom.
     stack.wait_for_runs("flights_report", num_runs=1, timeout=1800)
@@ -102,7 +102,7 @@ def test_a_cleared_month_lands_once(stack: AirflowStack, place: Path) -> None:
     )
     stack.wait_for_runs("flights_ingest", num_runs=MONTHS, timeout=1800)
     result = stack.xcom("flights_ingest", run_id, "month.commit")
-    assert set(result["identities"].values()) == {"already_landed"}
+    assert set(result["identities"].values()) == {"already_committed"}
     assert (result["num_versions"], result["rows_added"]) == (0, 0)
     assert (lance.dataset(uri).version, lance.dataset(uri).count_rows()) == (before, ROWS)
 
@@ -117,7 +117,7 @@ def test_a_standalone_cluster_and_mapped_tasks(stack: AirflowStack, place: Path)
     assert sorted(table.to_table(columns=["id"])["id"].to_pylist()) == list(range(1000))
     assert table.version == 1
     result = stack.xcom("lance_cluster", run_id, "load.commit")
-    assert (result["rows_added"], list(result["identities"].values())) == (1000, ["landed"])
+    assert (result["rows_added"], list(result["identities"].values())) == (1000, ["committed"])
 
 
 def test_a_driver_that_is_killed_halfway(stack: AirflowStack, place: Path) -> None:

@@ -23,8 +23,8 @@ DRIVER_STEPS = (
     "create _transactions/",
     "write _transactions/",
     "publish _transactions/",
-    "create _lance_core/staged/….finished.json",
-    "publish _lance_core/staged/….finished.json",
+    "create _lance_core/decisions/",
+    "publish _lance_core/decisions/",
 )
 MOST = 1100.0
 """Seconds that the runs of one way may take."""

@@ -67,7 +67,7 @@ def test_a_hundred_and_four_tasks_become_one_version(stack: AirflowStack, place:
     stack.wait_for_runs(DAG, num_runs=1, timeout=1100)
     result = stack.xcom(DAG, run_id, "change.commit")
     assert result["num_versions"] in (1, 2)
-    assert Counter(result["identities"].values()) == {"landed": DAYS + 4}
+    assert Counter(result["identities"].values()) == {"committed": DAYS + 4}
     assert "ERROR" not in stack.task_log(DAG, run_id, "change.commit"), "a log of a good commit has no red line"
     table = lance.dataset(uri)
     table.validate()
@@ -81,7 +81,7 @@ def test_a_hundred_and_four_tasks_become_one_version(stack: AirflowStack, place:
     stack.call("POST", f"dags/{DAG}/clearTaskInstances", {**body, "dry_run": False, "only_failed": False})
     stack.wait_for_runs(DAG, num_runs=1, timeout=1100)
     again = stack.xcom(DAG, run_id, "change.commit")
-    assert again["identities"] == dict.fromkeys(result["identities"], "already_landed")
+    assert again["identities"] == dict.fromkeys(result["identities"], "already_committed")
     assert (again["num_versions"], again["rows_added"]) == (0, 0)
     assert lance.dataset(uri).version == table.version
     assert _carriers(lance.dataset(uri)) == expected

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from airflow_stack import AirflowStack
 
 from lance_core.io.resolve import resolve_store
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 
 def _write_part(folder: Path, part: int, start: int) -> None:

@@ -29,7 +29,7 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.maintenance.doctor import diagnose
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 
 PATIENCE = 120.0
 """Seconds after which a verb counts as one that waits; they take one."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.spec import CommitSpec, SourceSpec
+from lance_core.publish.collect import collect_garbage
 
 
 def rows(start: int, stop: int, day: int = 0) -> pa.Table:
@@ -53,7 +56,8 @@ def ids(uri: str) -> list[int]:
 
 
 def leftovers(uri: str) -> set[str]:
-    """Files below data/ and _deletions/ that no version of the table refers to, and records of staged work."""
+    """Files below data/ and _deletions/ that no version of the table refers to, and records of staged work, but for those of
+    aborted attempts, whose suspended writers may write on: they go by themselves later."""
     root = Path(uri)
     wanted: set[str] = set()
     for version in lance.dataset(uri).versions():
@@ -62,7 +66,11 @@ def leftovers(uri: str) -> set[str]:
             deletion = fragment.deletion_file()
             wanted |= {str(deletion)} if deletion else set()
     found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-    return {name for name in found - wanted if name.startswith(("data/", "_deletions/", "_lance_core/staged"))}
+    kept = {name for name in found - wanted if name.startswith(("data/", "_deletions/", "_lance_core/staged"))}
+    if kept and all(name.startswith("_lance_core/staged") for name in kept):
+        collect_garbage(resolve_store(uri), now=time.time() + 9 * 24 * 3600.0)
+        kept = {name for name in kept if (root / name).exists()}
+    return kept
 
 
 def with_nulls(share: int) -> pa.Table:

@@ -15,11 +15,13 @@ from click.testing import CliRunner
 
 import lance_core
 from lance_core.cli.main import cli
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
 from lance_core.maintenance.doctor import diagnose
 from lance_core.maintenance.policy import ServiceLevels
+from lance_core.publish.decisions import CommittedWork, say_committed
 
 LEVELS = ServiceLevels(max_versions=20, target_rows_per_fragment=10_000)
 DAY = 86400.0
@@ -118,16 +120,16 @@ def conflicts(uri: str) -> None:
 
 def damaged_record(uri: str) -> None:
     forgotten_work(uri)
-    (record,) = Path(uri, "_lance_core", "staged").glob("*.finished.json")
+    (record,) = Path(uri, "_lance_core", "decisions").glob("*.000001.json")
     record.unlink()
     record.write_bytes(b"{")
 
 
 def void_record(uri: str) -> None:
     lance_core.write_dataset(rows(10), uri)
-    ledger = Path(uri, "_lance_core", "ledger")
-    ledger.mkdir(parents=True)
-    (ledger / "of-a-former-table.json").write_bytes(b'{"format": 2, "version": 70, "transaction": "x", "attempt": "y"}')
+    store, identity = resolve_store(uri), "00000000-0000-5000-8000-00000000f0f0"
+    work = CommittedWork(identity, 70, attempt="00aa00aa00aa00aa", transaction="x")
+    say_committed(store, work, by="a former table")
 
 
 SICK: dict[str, tuple[Callable[[str], None], float]] = {

@@ -82,8 +82,8 @@ def test_a_second_try_does_nothing_twice(table: str) -> None:
     first = erase(Erasure(uri=table, predicate=PERSON, identity="e"), options={})
     version = lance.dataset(table).version
     second = erase(Erasure(uri=table, predicate=PERSON, identity="e"), options={})
-    assert {line["outcome"] for line in first["lines"]} == {"landed"}
-    assert {line["outcome"] for line in second["lines"]} == {"already_landed"}
+    assert {line["outcome"] for line in first["lines"]} == {"committed"}
+    assert {line["outcome"] for line in second["lines"]} == {"already_committed"}
     assert lance.dataset(table).version == version
 
 

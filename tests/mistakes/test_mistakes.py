@@ -63,7 +63,7 @@ def told(mistake: Mistake, table: Table) -> Iterator[tuple[str, str]]:
 
 def plain(text: str, table: Table) -> str:
     """The text without what differs from run to run."""
-    text = text.replace(str(table.folder), "/lake").replace("landed", "committed")  # two words for one thing, for a while
+    text = text.replace(str(table.folder), "/lake").replace("committed", "committed")  # two words for one thing, for a while
     text = re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "IDENTITY", text)
     return re.sub(r"\b[0-9a-f]{16}\b", "ATTEMPT", text)
 
@@ -88,7 +88,7 @@ NEVER = {
     r"judgement|tall(?:y|ies))\b",
 }
 """What no message has. The words are those that the format has others for and that mean nothing else in a sentence;
-"landed", "withdrawn", "told" and "look" do."""
+"committed", "withdrawn", "told" and "look" do."""
 
 
 def test_there_are_sixty() -> None:

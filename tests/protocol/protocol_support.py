@@ -92,6 +92,11 @@ def is_manifest_put(name: str, path: str) -> bool:
     return name == "put_if_absent" and path.startswith("_versions/")
 
 
+def is_decision_put(name: str, path: str, number: int = 1) -> bool:
+    """Whether a call decides about an identity for the `number`th time; the first time is the end of its first try."""
+    return name == "put_if_absent" and path.startswith("_lance_core/decisions/") and path.endswith(f".{number:06d}.json")
+
+
 def rows_at(ids: Iterable[int], value: int = 0) -> pa.Table:
     """What the sources of these tests give."""
     numbers = list(ids)

@@ -20,9 +20,10 @@ from lance_core.errors import StoreError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import CleanupSpec
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
-from lance_core.publish.staging.staged import begin_attempt, finish_attempt
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.collect import collect_garbage
+from lance_core.publish.decisions import decision_path
+from lance_core.publish.stage import begin_attempt, finish_attempt
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 from tests.protocol.protocol_support import (
@@ -34,6 +35,7 @@ from tests.protocol.protocol_support import (
     delete,
     hooked,
     ids,
+    is_decision_put,
     is_manifest_put,
     new_identity,
     orphans,
@@ -61,7 +63,7 @@ def test_a_commit_that_finds_its_work_outdated_while_another_lands_it_keeps_the_
     other: list[int] = []
 
     def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
-        if name == "put" and path.endswith("/reexecute.json") and not other:
+        if name.startswith("put") and path.endswith(".started.json") and not other:
             other.append(1)
             with hooked(None):
                 commit(uri, [identity])
@@ -69,6 +71,7 @@ def test_a_commit_that_finds_its_work_outdated_while_another_lands_it_keeps_the_
 
     with hooked(hook):
         refusal(lambda: commit(uri, [identity]))
+    assert other, "it is executed again"
     commit(uri, [identity])
     assert not broken_references(uri)
     assert rows(uri, since=1000) == [(number, 1) for number in range(1000, 1005)]
@@ -116,7 +119,7 @@ def test_aborting_by_hand_what_a_killed_commit_left_removes_nothing_that_landed(
 
     with pytest.raises(Killed), hooked(hook):
         commit(uri, [ref])
-    assert commit(uri, [ref]).identities[ref.identity] == "already_landed"
+    assert commit(uri, [ref]).identities[ref.identity] == "already_committed"
     _lance("staged", "abort", uri, ref.identity)
     assert not broken_references(uri)
     assert ids(uri, since=1000) == [*range(1000, 1010)]
@@ -143,7 +146,7 @@ def test_a_first_try_that_wakes_up_after_its_work_landed_removes_nothing(uri: st
 
     def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
         found = action()
-        if name == "put_if_absent" and path.endswith(".finished.json") and not stage:
+        if is_decision_put(name, path) and not stage:
             stage.append("asleep")
             with hooked(None):
                 append(uri, range(1000, 1010), identity)
@@ -156,7 +159,7 @@ def test_a_first_try_that_wakes_up_after_its_work_landed_removes_nothing(uri: st
     assert ids(uri, since=1000) == [*range(1000, 1010)]
 
 
-def test_an_attempt_that_saw_a_withdrawal_does_not_delete_what_a_commit_takes_up(uri: str) -> None:
+def test_an_attempt_that_saw_its_abort_does_not_delete_what_a_commit_takes_up(uri: str) -> None:
     identity = new_identity()
     store = resolve_store(uri)
     attempt = begin_attempt(store, identity=identity, spec={"kind": "append"}, read_version=1, lease_seconds=-1)
@@ -176,13 +179,13 @@ def test_an_attempt_that_saw_a_withdrawal_does_not_delete_what_a_commit_takes_up
 
     def in_gc(name: str, path: str, action: Callable[[], Any]) -> Any:
         found = action()
-        if name.startswith("put") and path.endswith(".withdrawn.json"):
+        if is_decision_put(name, path):
             pause("marked", "go_gc")
         return found
 
     def in_attempt(name: str, path: str, action: Callable[[], Any]) -> Any:
         found = action()
-        if name == "get" and path.endswith(".withdrawn.json"):
+        if name == "get" and path == decision_path(identity, 1):
             pause("seen", "go_attempt")
         return found
 

@@ -22,10 +22,10 @@ import pytest
 import lance_core
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
 from lance_core.io.resolve import resolve_store
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
 from tests.protocol.protocol_support import (
     append,
     broken_references,

@@ -17,14 +17,15 @@ from lance_core.errors import LanceError, StoreError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import CleanupSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
 from tests.protocol.protocol_support import (
     Killed,
     append,
     commit,
     hooked,
     ids,
+    is_decision_put,
     is_manifest_put,
     new_identity,
     refusal,
@@ -43,10 +44,10 @@ class Case:
 
 CASES = {
     "started": Case("staged/{X}*started*"),
-    "finished": Case("staged/{X}*finished*"),
-    "claim": Case("commits/*.json", "commits/00ff00ff00ff00ff.json"),
-    "ledger": Case("ledger/*.json"),
-    "complete": Case("ledger/_complete.json", "ledger/_complete.json"),
+    "decision": Case("decisions/{X}.*"),
+    "intent": Case("intents/*.json", "intents/00ff00ff00ff00ff.json"),
+    "segment": Case("segments/*", "segments/00ff00ff00ff00ff.json"),
+    "settled": Case("settled.json", "settled.json"),
 }
 
 
@@ -85,21 +86,24 @@ def test_one_bad_member_of_twenty_does_not_keep_nineteen_from_landing(uri: str) 
     assert transaction is not None
     (Path(uri) / "data" / transaction.operation.fragments[0].files[0].path).unlink()  # type: ignore[attr-defined]
     result = commit(uri, refs, partial=True)
-    assert refs[7].identity not in {name for name, outcome in result.identities.items() if outcome == "landed"}
+    assert refs[7].identity not in {name for name, outcome in result.identities.items() if outcome == "committed"}
     assert ids(uri, since=100) == [100 + number for number in range(20) if number != 7]
 
 
 def test_a_late_finished_record_is_not_in_the_way_of_committing_everything(uri: str) -> None:
+    identity = new_identity()
     late: list[Callable[[], Any]] = []
+    asleep = [True]
 
     def hook(name: str, path: str, action: Callable[[], Any]) -> Any:
-        if name == "put_if_absent" and path.endswith(".finished.json") and not late:
+        if is_decision_put(name, path) and asleep:
             late.append(action)
             raise StoreError("timed out")
         return action()
 
     with pytest.raises(StoreError), hooked(hook):
-        append(uri, [1000])
+        append(uri, [1000], identity)
+    asleep.clear()
     late[0]()
     collect_garbage(resolve_store(uri), now=time.time() + 8000)
     append(uri, [2000])
@@ -107,7 +111,10 @@ def test_a_late_finished_record_is_not_in_the_way_of_committing_everything(uri: 
         commit(uri)
     except LanceError:
         commit(uri, partial=True)
-    assert ids(uri, since=1000) == [2000]
+    assert ids(uri, since=1000) == [1000, 2000], "it had finished, though its task never heard so"
+    refusal(lambda: append(uri, [1000], identity))
+    commit(uri, [identity])
+    assert ids(uri, since=1000) == [1000, 2000]
 
 
 def test_what_a_killed_commit_left_is_listed_and_blocks_nobody(uri: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 from tests.protocol.protocol_support import (
     Killed,
     add_columns,

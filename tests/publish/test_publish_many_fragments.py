@@ -19,9 +19,9 @@ from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.service.commit_staged import commit_staged
-from lance_core.publish.staging.staged import begin_attempt, find_staged, finish_attempt
+from lance_core.publish.stage import begin_attempt, find_staged, finish_attempt
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 from lance_core.wire.fragments import WireFragments

@@ -11,8 +11,17 @@ import pytest
 from lance_core.commit.identities import Asked
 from lance_core.errors import CorruptFileError
 from lance_core.io.memory import MemoryStore
-from lance_core.publish.record_types import Fence, LedgerRecord, Reexecution, is_same_work, parse_record, work_digest
-from lance_core.publish.records import MAX_RECORD_SIZE, decode_record, read_record
+from lance_core.publish.decisions import CommittedWork
+from lance_core.publish.intent import Intent
+from lance_core.publish.records import (
+    MAX_RECORD_SIZE,
+    TableIdRecord,
+    decode_record,
+    is_same_work,
+    parse_record,
+    read_record,
+    work_digest,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +55,14 @@ def test_brackets_inside_text_are_no_depth() -> None:
 @pytest.mark.parametrize(
     ("cls", "plain", "named"),
     [
-        (Fence, {}, "outcome is missing"),
-        (Fence, {"outcome": 3}, "outcome: expected text"),
-        (Fence, {"outcome": "publish", "since": True}, "since: expected a number"),
-        (LedgerRecord, {"version": -1}, "version: expected an integer"),
-        (LedgerRecord, {"version": 1 << 70}, "version: expected an integer"),
-        (LedgerRecord, {"version": 1, "attempts": []}, "attempts: expected an object"),
-        (Reexecution, {"identity": "x", "spec": "rm"}, "spec: expected an object"),
+        (Intent, {}, "commit is missing"),
+        (Intent, {"commit": 3}, "commit: expected text"),
+        (Intent, {"commit": "c", "since": True}, "since: expected a number"),
+        (Intent, {"commit": "c", "uuids": "u"}, "uuids: expected a list"),
+        (CommittedWork, {"identity": "x", "version": -1}, "version: expected an integer"),
+        (CommittedWork, {"identity": "x", "version": 1 << 70}, "version: expected an integer"),
+        (CommittedWork, {"identity": "x", "version": 1, "asked": []}, "asked: expected an object"),
+        (TableIdRecord, {"table_id": ["a"]}, "table_id: expected text"),
     ],
 )
 def test_a_key_of_another_type_is_named(cls: type[Any], plain: dict[str, Any], named: str) -> None:
@@ -61,7 +71,7 @@ def test_a_key_of_another_type_is_named(cls: type[Any], plain: dict[str, Any], n
 
 
 def test_unknown_keys_are_for_later_releases() -> None:
-    assert parse_record(Fence, {"outcome": "withdraw", "more": 1}, where="x").withdraws
+    assert parse_record(Intent, {"commit": "c", "outcome": "aborts", "more": 1}, where="x").aborts
 
 
 def test_who_asked_is_read_leniently_for_it_is_only_shown() -> None:

@@ -47,11 +47,13 @@ from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.api import raise_failure
 from lance_core.jobs.run import run_job
+from lance_core.jobs.runtime.failure_record import failure_path
 from lance_core.jobs.specs.edits import DeleteSpec, UpdateSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.verify import damaged_records, list_ledger, void_records
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
+from lance_core.publish.records import FORMAT
+from lance_core.publish.verify import damaged_records, list_ledger, void_records
 from lance_core.wire.manifest_file import FOOTER, section_bytes
 from lance_core.wire.pb import rowids_pb2, table_pb2, transaction_pb2
 
@@ -110,13 +112,12 @@ def build(root: Path) -> None:
         run_job(UpdateSpec(uri=uri, updates={"s": "'x'"}, where="id = 8", identity=str(uuid.UUID(int=8))))
         run_job(CommitSpec(uri=uri, identities=(str(uuid.UUID(int=8)),)))
         private = root / name / "_lance_core"
-        (private / "commits").mkdir(exist_ok=True)
-        claim = {"commit": "00ff00ff00ff00ff", "uuids": [], "identities": [], "since": 1.0}
-        (private / "commits" / "00ff00ff00ff00ff.json").write_text(json.dumps(claim))
-        again = private / "staged" / str(uuid.UUID(int=9))
-        again.mkdir(parents=True)
-        spec = {"spec": 1, "kind": "delete", "predicate": "id = 9"}
-        (again / "reexecute.json").write_text(json.dumps({"identity": str(uuid.UUID(int=9)), "spec": spec}))
+        (private / "intents").mkdir(exist_ok=True)
+        for number, outcome in ((5, "commits"), (6, "aborts")):
+            attempts = {str(uuid.UUID(int=number)): "00aa00aa00aa00aa"}
+            intent = {"format": FORMAT, "commit": f"0{number}ff00ff00ff00ff", "outcome": outcome, "uuids": [],
+                      "attempts": attempts, "base": 1, "since": 1.0}  # fmt: skip
+            (private / "intents" / f"{intent['commit']}.json").write_text(json.dumps(intent))
         _plant_records(private)
 
 
@@ -146,24 +147,19 @@ def build_files(root: Path) -> None:
 
 
 def _plant_records(private: Path) -> None:
-    """The records that only an accident leaves behind: of decisions, of a failure, of what a ledger is complete for."""
-    (started,) = (private / "staged").glob(f"{uuid.UUID(int=7)}.*.started.json")
-    number = started.name.split(".")[1]
-    fence = {"outcome": "publish", "commit": "00ff00ff00ff00ff", "since": 1.0, "format": 2}
-    started.with_name(f"{uuid.UUID(int=7)}.{number}.fence.json").write_text(json.dumps(fence))
-    given_up = {"outcome": "withdraw", "by": "gc", "since": 1.0, "version": 3, "format": 2}
+    """The records that only an accident leaves behind: of decisions, of a failure, of what is settled."""
     spec = {"spec": 1, "kind": "delete", "predicate": "id = 6"}
     attempt = {"identity": str(uuid.UUID(int=6)), "attempt": "00aa00aa00aa00aa", "read_version": 2, "spec": spec}
-    zombie = {"attempt": {**attempt, "started": 1.0, "lease_seconds": 1.0}, "renewed": 1.0}
+    stale = {"attempt": {**attempt, "started": 1.0, "lease_seconds": 1.0}, "renewed": 1.0}
     name = f"{uuid.UUID(int=6)}.00aa00aa00aa00aa"
-    (private / "staged" / f"{name}.started.json").write_text(json.dumps(zombie))
-    (private / "staged" / f"{name}.fence.json").write_text(json.dumps(given_up))
-    (private / "staged" / f"{name}.withdrawn.json").write_text(json.dumps({"attempt": "00aa00aa00aa00aa", "since": 1.0}))
-    (private / "ledger" / "withdrawn").mkdir(parents=True, exist_ok=True)
-    (private / "ledger" / "withdrawn" / f"{name}.json").write_text(json.dumps({"since": 1.0}))
-    (private / "ledger" / "_complete.json").write_text(json.dumps({"version": 2}))
+    (private / "staged" / f"{name}.started.json").write_text(json.dumps(stale))
+    number = "00aa00aa00aa00aa"
+    aborted = {"format": FORMAT, "identity": str(uuid.UUID(int=6)), "number": 1, "outcome": "aborted",
+               "attempt": number, "by": "gc", "decided_at": 1.0, "aborted": {number: "gc"}}  # fmt: skip
+    (private / "decisions" / f"{uuid.UUID(int=6)}.000001.json").write_text(json.dumps(aborted))
+    (private / "settled.json").write_text(json.dumps({"format": FORMAT, "version": 2}))
     failure = {"type": "SchemaMismatchError", "message": "no", "retryable": False, "at": 1.0}
-    (private / "staged" / str(uuid.UUID(int=9)) / "failure.json").write_text(json.dumps(failure))
+    (private.parent / failure_path(str(uuid.UUID(int=9)))).write_text(json.dumps(failure))
 
 
 def change_one(rng: random.Random, table: Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import lance_core
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 MEMORY_BYTES = 3 << 29
 

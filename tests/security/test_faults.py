@@ -22,7 +22,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 
 REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 FAILED = (errno.EIO, errno.EMFILE, errno.EINTR)

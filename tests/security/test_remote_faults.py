@@ -17,8 +17,8 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
 
 Options = Mapping[str, str]
 ROWS = pa.table({"id": range(100, 110), "s": [f"n{number}" for number in range(10)]})

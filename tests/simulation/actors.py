@@ -12,7 +12,6 @@ import lance_core
 from lance_core.arrow.buffers import numbers_of
 from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.resolve import resolve_store
-from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.edits import (
@@ -27,12 +26,11 @@ from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSpec, RestoreSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, Drift, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.decisions import settle_by_hand
+from lance_core.publish.folding import fold_ledger
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.folding import fold_ledger
-from lance_core.publish.registry.incarnation import incarnation_of
-from lance_core.publish.registry.ledger import SETTLED_BY_HAND, record_landed
-from lance_core.publish.staging.abort import abort_attempt
 from tests.simulation import outsider
 from tests.simulation.model import (
     IdentityWork,
@@ -206,17 +204,12 @@ def settle(work: IdentityWork, ids: Sequence[int]) -> Callable[[], object]:
             table = lance_core.dataset(URI)
         store = resolve_store(URI)
         if set(ids) <= set(numbers_of(table.to_table(columns=["id"])["id"])):
-            settle_landed(store, work.identity, version=table.version)
+            settle_by_hand(store, work.identity, version=table.version)
             return None
         waiting = list_staged(store, identity=work.identity)
         return [abort_attempt(store, entry.identity, entry.attempt, certain=True) for entry in waiting]
 
     return run
-
-
-def settle_landed(store: Store, identity: str, *, version: int) -> None:
-    """`lance staged settle`."""
-    record_landed(store, identity, version=version, transaction=SETTLED_BY_HAND, incarnation=incarnation_of(store))
 
 
 def gc(*, hours_ahead: float = 0.0) -> Callable[[], object]:

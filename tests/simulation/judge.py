@@ -25,12 +25,11 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.cache import shared_cache
 from lance_core.io.store import Store
-from lance_core.publish.registry.group_fences import version_of
 from lance_core.wire.manifest_file import decode_manifest_file
 from tests.simulation.model import Row, Rows
 from tests.simulation.world import World
 
-_MEMORY = (f"{naming.LEDGER}/", f"{naming.PRIVATE}/incarnation.json")
+_MEMORY = tuple(f"{naming.PRIVATE}/{name}" for name in ("decisions/", "segments/", "settled.json", "table.json"))
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
 
@@ -143,23 +142,14 @@ def orphans(world: World) -> list[str]:
 def leftovers(world: World, *, unsettled: Collection[str]) -> list[str]:
     """Records that are no memory of the table: in the end only what has landed is worth one.
 
-    `unsettled`: identities of which nobody knows whether they landed; what speaks of them stays until it is settled. What
-    was decided about a group on the newest version stands until there is another.
+    `unsettled`: identities of which nobody knows whether they landed; what speaks of them stays until it is settled.
     """
-    newest = max(version for version, _ in manifest_paths(world.store))
     found = [path for path in world.objects if path.startswith(f"{naming.PRIVATE}/") and not path.startswith(_MEMORY)]
-    found = [path for path in found if _planned_on(path) != newest]
-    if unsettled:  # the claims and decisions of their commits name others, too
+    if unsettled:  # the intents of their commits name others, too
         return [
             path for path in found if path.startswith(f"{naming.STAGED}/") and not any(name in path for name in unsettled)
         ]
     return found
-
-
-def _planned_on(path: str) -> int:
-    """The version on which a group was planned whose record this is; -1 for other records."""
-    folder, _, name = path.rpartition("/")
-    return version_of(name.removesuffix(".json")) if folder == naming.FENCES else -1
 
 
 def landings(world: World) -> Counter[str]:

@@ -40,9 +40,6 @@ from tests.simulation.mutation import REACHED, Mutant, chosen, mutants_of, mutat
 ROOT = Path(__file__).parents[2]
 SUBJECTS = (
     "lance_core/publish/*.py",
-    "lance_core/publish/service/*.py",
-    "lance_core/publish/staging/*.py",
-    "lance_core/publish/registry/*.py",
     "lance_core/commit/loop.py",
     "lance_core/commit/put_manifest.py",
     "lance_core/commit/conflicts.py",

@@ -23,10 +23,10 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.intent import list_intents
 from lance_core.publish.model import CommitResult
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.claims import list_claims
-from lance_core.publish.staging.abort import abort_attempt
 from tests.simulation.determinism import installed
 from tests.simulation.engine import Engine, ScheduleChoice, ScheduledRun
 from tests.simulation.histories import Histories
@@ -240,7 +240,7 @@ class Theatre:
         self._compare(landed, verdict)
         waiting = self._attempts_of(work.identity for work in self.stage.works if landed[work.name] is None)
         left = orphans(self.world)
-        waiting |= {item.commit for item in list_claims(self.world.store) if waiting & set(item.attempts.values())}
+        waiting |= {item.commit for item in list_intents(self.world.store) if waiting & set(item.attempts.values())}
         reasons = {path: STRAY_FILE for path in left if is_referenced(path, of_strays(self.world))} if left else {}
         reasons |= {path: UNSETTLED_FILE for path in left if any(is_of_attempt(path, item) for item in waiting)}
         for path in left:

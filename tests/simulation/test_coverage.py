@@ -36,13 +36,13 @@ _JOBS: Mapping[str, str] = {
 _CALLS: Mapping[str, tuple[object, str]] = {
     "abort": (actors, "abort_attempt"),
     "fold of the ledger": (actors, "fold_ledger"),
-    "user who settles": (actors, "settle_landed"),
+    "user who settles": (actors, "settle_by_hand"),
     "outside append": (outsider, "append"),
     "outside delete": (outsider, "delete"),
     "outside compaction": (outsider, "compact"),
     "outside prune": (outsider, "prune"),
 }
-_KILLED = Deviation("commit", "put_if_absent _lance_core/ledger/*.json", 1, CRASH)
+_KILLED = Deviation("commit", "put_if_absent _lance_core/decisions/*.*.json", 1, CRASH)
 """The commit is published, and then its outcome is unknown."""
 
 

@@ -1,26 +1,34 @@
-"""Bugs planted in the protocol, one at a time: a fence dropped, a look left out, two steps exchanged. The simulated world
+"""Bugs planted in the protocol, one at a time: an intent dropped, a look left out, two steps exchanged. The simulated world
 finds each within a bounded number of schedules, and nothing in the same schedules of the code as it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-
-pytest.importorskip("lance_core.publish.registry.fences")
 
 from lance_core.commit import history as lineage
 from lance_core.commit import look, loop
 from lance_core.errors import NotFoundError
 from lance_core.io.external.store import ExternalStore
-from lance_core.publish.record_types import PUBLISH, WITHDRAW, Fence
-from lance_core.publish.registry import attempts, fences, folding, group_fences, landings, segments
-from lance_core.publish.service import alone, commit_staged, publisher
-from lance_core.publish.staging import drain, in_use, marks, remove, staged
+from lance_core.publish import (
+    abort,
+    attempts,
+    collect,
+    commit,
+    decisions,
+    folding,
+    history,
+    in_use,
+    publisher,
+    segments,
+    single,
+    stage,
+)
 from tests.simulation.explore import Bounds, explore
-from tests.simulation.scenario import BLOCKED, BROKEN, ERRED, ROWS, TWICE, RunVerdict, Theatre
+from tests.simulation.scenario import BLOCKED, BROKEN, ERRED, LITTER, ROWS, TWICE, RunVerdict, Theatre
 from tests.simulation.scenarios import SCENARIOS
 from tests.stores import test_stores_external_records as external_records
 
@@ -39,84 +47,50 @@ class Bug:
     store: str = "memory"
 
 
-def _commit_puts_no_fence(patch: Patch) -> None:
-    def decide(store: Any, keys: Any, *, commit: str) -> Any:
-        return {key: fences.read_fence(store, *key) or Fence(PUBLISH, commit=commit) for key in keys}
-
-    patch.setattr(drain, "fence_for_publishing", decide)
-    patch.setattr(drain, "publish_together", lambda *_, **more: ({}, {}))
-    patch.setattr(
-        alone, "fence_alone", lambda store, *key, commit: (fences.read_fence(store, *key) or Fence(PUBLISH)).commit == ""
-    )
+def _a_commit_puts_no_intent(patch: Patch) -> None:
+    patch.setattr(publisher, "put_intent", lambda store, intent: intent)
+    patch.setattr(single, "put_intent", lambda store, intent: intent)
 
 
-def _commit_does_not_look_behind_its_fence(patch: Patch) -> None:
-    patch.setattr(drain, "require_counts", lambda store, ref, *, is_withdrawn: None)
-    patch.setattr(drain, "_without_files", lambda store, items: {})
-    patch.setattr(alone, "missing_files", lambda store, transaction, *, attempt: [])
+def _the_intent_goes_before_the_decisions(patch: Patch) -> None:
+    note = commit._Commit._note
+
+    def early(self: Any, *items: Any) -> None:
+        self.publisher.end()
+        note(self, *items)
+
+    patch.setattr(commit._Commit, "_note", early)
+    said = single.say_committed
+
+    def say(store: Any, work: Any, *, by: str, known: Any) -> Any:
+        store.delete(f"_lance_core/intents/{by}.json")
+        return said(store, work, by=by, known=known)
+
+    patch.setattr(single, "say_committed", say)
 
 
-def _giving_up_raises_no_flag(patch: Patch) -> None:
-    def decide(store: Any, identity: str, attempt: str, *, by: str, decided: Any) -> Any:
-        found = fences.read_fence(store, identity, attempt)
-        return (Fence(WITHDRAW, by=by), False) if found is None else (found, False)
-
-    patch.setattr(remove, "fence_for_withdrawal", decide)
-    patch.setattr(marks, "put_mark", lambda store, identity, attempt: None)
+def _an_abort_of_finished_work_makes_no_version(patch: Patch) -> None:
+    patch.setattr(abort._Aborting, "_publish_abort", lambda self, newest, keys: None)
 
 
-def _a_group_is_not_kept_apart(patch: Patch) -> None:
-    patch.setattr(remove, "keep_apart", lambda store, groups, newest: {})
+def _an_abort_puts_no_intent(patch: Patch) -> None:
+    patch.setattr(abort, "put_intent", lambda store, intent: intent)
 
 
-def _a_group_is_decided_for_good(patch: Patch) -> None:
-    decide = drain.publish_together
-
-    def once(store: Any, keys: Any, groups: Any, *, commit: str, version: int) -> Any:
-        planned = max(map(group_fences.version_of, groups.values()))
-        return decide(store, keys, groups, commit=commit, version=planned + 1)
-
-    patch.setattr(drain, "publish_together", once)
+def _a_commit_ignores_versions_of_aborts(patch: Patch) -> None:
+    patch.setattr(loop, "refuse_aborted", lambda store, attempts, theirs, number: None)
 
 
-def _a_record_of_a_group_is_no_evidence(patch: Patch) -> None:
-    asked = landings.publishers
-    patch.setattr(landings, "publishers", lambda *items, group: asked(*items, group=""))
+def _an_abort_does_not_look_at_the_log(patch: Patch) -> None:
+    def silent(store: Any, asked: Any, **_: Any) -> Any:
+        return history.Found(states=decisions.look_many(store, [*asked.since]))
+
+    patch.setattr(abort, "search", silent)
+    patch.setattr(abort, "files_in_use", lambda *_, **__: frozenset())
 
 
-def _one_member_shows_them_all(patch: Patch) -> None:
-    patch.setattr(lineage, "_absent_members", lambda *_: None)
-
-
-def _a_commit_without_a_claim_has_ended(patch: Patch) -> None:
-    asked = landings.publishers
-
-    def ended(*items: Any, group: str) -> Any:
-        found = asked(*items, group=group)
-        return None if found is None else [replace(item, alone=False) for item in found]
-
-    patch.setattr(landings, "publishers", ended)
-
-
-def _giving_up_publishes_no_fence_version(patch: Patch) -> None:
-    def pretend(self: Any, keys: Any, *, doubt: str) -> None:
-        for key in keys:
-            self._known[key].fence = Fence(WITHDRAW, by="nobody")
-
-    patch.setattr(remove._Removing, "publish_fence", pretend)
-
-
-def _commit_ignores_fence_versions(patch: Patch) -> None:
-    patch.setattr(loop, "refuse_withdrawn", lambda store, attempts, theirs, number: None)
-
-
-def _absence_of_a_ledger_record_proves(patch: Patch) -> None:
-    def from_the_ledger(store: Any, since: Any, **more: Any) -> Any:
-        found = landings.landings_of(store, list(since))
-        return {name: None if item is None else item.version for name, item in zip(since, found, strict=True)}
-
-    patch.setattr(remove, "find_landed_many", from_the_ledger)
-    patch.setattr(remove._Removing, "_in_use", lambda self, doomed: frozenset())
+def _an_abort_deletes_without_listing(patch: Patch) -> None:
+    patch.setattr(abort, "files_in_use", lambda *_, **__: frozenset())
 
 
 def _vanished_manifests_refer_to_nothing(patch: Patch) -> None:
@@ -141,50 +115,76 @@ def _children_know_what_they_replace(patch: Patch) -> None:
     patch.setattr(lineage, "_knew", lambda *_: True)
 
 
-def _ledger_is_told_after_all_is_cleared(patch: Patch) -> None:
+def _one_member_shows_them_all(patch: Patch) -> None:
+    patch.setattr(lineage, "_absent_members", lambda *_: None)
+
+
+def _a_predecessor_vouches(patch: Patch) -> None:
+    stray = history._may_be_stray
+    patch.setattr(
+        history, "_may_be_stray", lambda store, version, *more, **also: version != 2 and stray(store, version, *more, **also)
+    )
+
+
+def _a_gap_is_never_unknown(patch: Patch) -> None:
+    patch.setattr(history, "_judge_gaps", lambda *_: None)
+
+
+def _what_is_settled_counts_before_the_decisions_are_read_again(patch: Patch) -> None:
+    patch.setattr(commit, "Search", lambda *items, **more: history.Search(*items, **{**more, "is_fresh": True}))
+
+
+def _a_cleanup_settles_nothing(patch: Patch) -> None:
+    patch.setattr(history, "search", lambda *_, **__: history.Found())
+    patch.setattr(history, "_decide_carried", lambda *_: None)
+
+
+def _decisions_come_after_all_is_cleared(patch: Patch) -> None:
     told: list[Callable[[], None]] = []
-    record, drained = commit_staged.record_fold, commit_staged._Service._drain
+    note, clear = commit._Commit._note, commit._Commit._clear
 
-    def later(store: Any, identities: Any, **more: Any) -> None:
-        told.append(lambda: record(store, identities, **more))
+    def later(self: Any, fold: Any, done: Any) -> None:
+        say = commit.say_committed
 
-    def drain_then_tell(self: Any) -> None:
+        def remember(store: Any, work: Any, *, by: str, known: Any) -> None:
+            told.append(lambda: say(store, work, by=by))
+
+        patch.setattr(commit, "say_committed", remember)
         try:
-            drained(self)
-            for tell in told:
-                tell()
+            note(self, fold, done)
+        finally:
+            patch.setattr(commit, "say_committed", say)
+
+    def clear_then_tell(self: Any) -> None:
+        try:
+            clear(self)
+            while told:
+                told.pop()()
         finally:
             told.clear()
 
-    patch.setattr(commit_staged, "record_fold", later)
-    patch.setattr(commit_staged._Service, "_drain", drain_then_tell)
-    cleared = alone.quietly
-
-    def clear_then_tell(action: Callable[[], object]) -> bool:
-        try:
-            return cleared(action)
-        finally:
-            while told:
-                told.pop()()
-
-    patch.setattr(alone, "record_fold", later)
-    patch.setattr(alone, "quietly", clear_then_tell)
+    patch.setattr(commit._Commit, "_note", later)
+    patch.setattr(commit._Commit, "_clear", clear_then_tell)
+    patch.setattr(commit, "publish_single", lambda *_: None)
+    patch.setattr("lance_core.jobs.publish.commit.publish_single", lambda *_: None)
 
 
-def _fence_is_lifted_before_the_files_go(patch: Patch) -> None:
-    whole = remove._Removing.remove
+def _superseded_files_go_at_once(patch: Patch) -> None:
+    outcome = stage._outcome
 
-    def lifted(self: Any, *, left: Any, **more: Any) -> Any:
-        for key, known in self._known.items():
-            if key not in left and known.landed is None and known.doubt is None:
-                remove.remove_fence(self._store, *key)
-                self._store.delete(attempts.record_path(*key, attempts.WITHDRAWN))
-        return whole(self, left=left, **more)
+    def removed(store: Any, attempt: Any, state: Any) -> Any:
+        found = outcome(store, attempt, state)
+        for former in state.superseded:
+            if former not in attempt.adopts:
+                paths = [path for path in attempts.attempt_files(store) if abort.Owners([former]).has(path)]
+                for path in paths:
+                    store.delete(path)
+        return found
 
-    patch.setattr(remove._Removing, "remove", lifted)
+    patch.setattr(stage, "_outcome", removed)
 
 
-def _records_go_before_their_segment_counts(patch: Patch) -> None:
+def _numbers_go_before_their_segment_counts(patch: Patch) -> None:
     publish = folding._publish
 
     def early(store: Any, index: Any, share: Any, **more: Any) -> Any:
@@ -202,13 +202,17 @@ def _folds_do_not_race_for_a_number(patch: Patch) -> None:
     patch.setattr(folding, "_decide", decide)
 
 
-def _a_predecessor_vouches(patch: Patch) -> None:
-    stray = landings._may_be_stray
-    patch.setattr(landings, "_may_be_stray", lambda store, version, *more: version != 2 and stray(store, version, *more))
+def _segments_are_not_read(patch: Patch) -> None:
+    patch.setattr(decisions, "folded_records", lambda store, identities: {})
+    patch.setattr(stage, "folded_records", lambda store, identities: {})
 
 
-def _the_ledger_is_not_asked_behind_the_read_version(patch: Patch) -> None:
-    patch.setattr(staged, "has_no_record", lambda store, identity: True)
+def _nothing_reminds_of_an_aborted_attempt(patch: Patch) -> None:
+    patch.setattr(abort._Aborting, "_may_write_on", lambda self, key: False)
+
+
+def _what_a_killed_commit_left_stays(patch: Patch) -> None:
+    patch.setattr(collect, "_left_by", lambda store, intents: [])
 
 
 def _a_row_whose_record_is_gone_stays(patch: Patch) -> None:
@@ -230,30 +234,31 @@ def _a_row_whose_record_is_gone_stays(patch: Patch) -> None:
     patch.setattr(ExternalStore, "_dead_row", unless_final)
 
 
+_LITTER = frozenset({LITTER})
 BUGS = {
-    "a commit puts no fence": Bug(_commit_puts_no_fence, "abort-meets-commit", 600),
-    "a commit does not look behind its fence": Bug(_commit_does_not_look_behind_its_fence, "abort-meets-commit", 600),
-    "giving up raises no flag": Bug(_giving_up_raises_no_flag, "abort-meets-commit", 600),
-    "a group is not kept apart": Bug(_a_group_is_not_kept_apart, "moved-group", 600),
-    "a group is decided for good": Bug(_a_group_is_decided_for_good, "moved-group", 600),
-    "a record of a group is no evidence": Bug(_a_record_of_a_group_is_no_evidence, "pruned-group", 600),
-    "one member shows them all": Bug(_one_member_shows_them_all, "pruned-overlap", 900),
-    "a commit without a claim has ended": Bug(_a_commit_without_a_claim_has_ended, "settle", 600),
-    "giving up publishes no fence version": Bug(_giving_up_publishes_no_fence_version, "abort-meets-commit", 600),
-    "a commit ignores fence versions": Bug(_commit_ignores_fence_versions, "abort-meets-commit", 2000),
-    "no ledger record: not landed": Bug(_absence_of_a_ledger_record_proves, "abort-meets-commit", 600),
+    "a commit puts no intent": Bug(_a_commit_puts_no_intent, "settle", 900),
+    "the intent goes before the decisions": Bug(_the_intent_goes_before_the_decisions, "settle", 900),
+    "an abort of finished work makes no version": Bug(
+        _an_abort_of_finished_work_makes_no_version, "abort-meets-commit", 600
+    ),
+    "a commit ignores versions of aborts": Bug(_a_commit_ignores_versions_of_aborts, "abort-meets-commit", 600),
+    "an abort does not look at the log": Bug(_an_abort_does_not_look_at_the_log, "abort-meets-commit", 600),
+    "an abort deletes without listing": Bug(_an_abort_deletes_without_listing, "add-columns-second-try", 600),
     "a vanished manifest refers to nothing": Bug(_vanished_manifests_refer_to_nothing, "outside-prune-and-gc", 6000),
     "rows are judged once": Bug(_commit_judges_rows_once, "two-merges", 100),
     "a put is trusted": Bug(_commit_believes_its_put, "pruned-number", 600),
     "a child is trusted to know what it replaced": Bug(_children_know_what_they_replace, "pruned-compaction", 900),
-    "the ledger comes last": Bug(_ledger_is_told_after_all_is_cleared, "ledger-and-prune", 2000),
-    "records go before their segment counts": Bug(_records_go_before_their_segment_counts, "folded-ledger", 300),
+    "one member shows them all": Bug(_one_member_shows_them_all, "pruned-overlap", 900),
     "a predecessor that a tag keeps vouches": Bug(_a_predecessor_vouches, "tagged-number", 600),
+    "a gap is never unknown": Bug(_a_gap_is_never_unknown, "settle", 900),
+    "decisions come last": Bug(_decisions_come_after_all_is_cleared, "pruned-group", 2000),
+    "numbers go before their segment counts": Bug(_numbers_go_before_their_segment_counts, "folded-ledger", 300),
     "folds do not race for a number": Bug(_folds_do_not_race_for_a_number, "folded-ledger", 2000),
-    "the ledger is asked before the version is read": Bug(_the_ledger_is_not_asked_behind_the_read_version, "zombie", 600),
-    "the fence goes first": Bug(_fence_is_lifted_before_the_files_go, "abort-meets-commit", 2000),
+    "segments are not read": Bug(_segments_are_not_read, "folded-ledger", 300),
+    "nothing reminds of an aborted attempt": Bug(_nothing_reminds_of_an_aborted_attempt, "zombie", 4000, _LITTER),
+    "what a killed commit left stays": Bug(_what_a_killed_commit_left_stays, "rebased-delete", 200, _LITTER),
 }
-_SLOW = frozenset({"a vanished manifest refers to nothing", "the ledger comes last", "the fence goes first"})
+_SLOW = frozenset(name for name, bug in BUGS.items() if bug.schedules > 1000)
 
 
 def first_problem(bug: Bug) -> tuple[int, RunVerdict] | None:

@@ -12,10 +12,11 @@ from lance_core.commit import loop
 from lance_core.commit.early import Early
 from lance_core.commit.put_manifest import PutOutcome
 from lance_core.jobs.publish import commit
-from lance_core.publish.registry import landings
-from lance_core.publish.service import publisher
-from lance_core.publish.staging import drain, garbage
-from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS
+from lance_core.jobs.runtime import lifecycle
+from lance_core.publish import history, members, publisher
+from tests.simulation import test_planted_bugs as planted
+from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS, Theatre
+from tests.simulation.schedule import CRASH, SWITCH, Deviation, Schedule
 from tests.simulation.test_planted_bugs import Bug, Patch, first_problem
 from tests.simulation.wider import WIDER
 from tests.simulation.world import WIDE
@@ -45,8 +46,8 @@ def _replacements_and_merges_fold_with_each_other(patch: Patch) -> None:
     patch.setattr(commit, "_groups", commit._by_strictness)
 
 
-def _a_commit_does_not_wait_for_its_claim(patch: Patch) -> None:
-    patch.setattr(publisher.Publisher, "wait_for_claim", lambda self: None)
+def _a_commit_does_not_wait_for_its_intent(patch: Patch) -> None:
+    patch.setattr(publisher.Publisher, "wait_for_intent", lambda self: None)
 
 
 def _a_file_that_was_sent_early_is_not_waited_for(patch: Patch) -> None:
@@ -57,15 +58,12 @@ def _files_go_in_one_request_with_their_records(patch: Patch) -> None:
     def at_once(store: Any, files: Any, groups: Any, *, last: Any) -> None:
         store.delete_many([*files, *chain.from_iterable(groups), *last])
 
-    patch.setattr(drain, "delete_landed", at_once)
+    patch.setattr(members, "delete_landed", at_once)
 
 
-def _a_note_to_stage_again_stays(patch: Patch) -> None:
-    patch.setattr(garbage, "_notes_of_landed", lambda store: [])
-
-
-def _the_ledger_of_the_table_before_counts(patch: Patch) -> None:
-    patch.setattr(landings, "void_landings", lambda store, items, present: {})
+def _the_decisions_of_the_table_before_count(patch: Patch) -> None:
+    patch.setattr(history, "void_work", lambda store, works, present: {})
+    patch.setattr(lifecycle, "void_work", lambda store, works, present: {})
 
 
 _LITTER = frozenset({LITTER})
@@ -80,12 +78,9 @@ BUGS = {
     "two merges of a key fold": Bug(
         _replacements_and_merges_fold_with_each_other, "two-merges-in-one", 20, frozenset({ROWS})
     ),
-    "a note to stage landed work again stays": Bug(
-        _a_note_to_stage_again_stays, "add-columns-brought-up", 60, frozenset({LITTER})
-    ),
-    "the ledger of the table before counts": Bug(_the_ledger_of_the_table_before_counts, "made-again", 20),
-    "a commit does not wait for its claim": Bug(
-        _a_commit_does_not_wait_for_its_claim, "rebased-delete", 60, _LITTER, store=WIDE
+    "the decisions of the table before count": Bug(_the_decisions_of_the_table_before_count, "made-again", 20),
+    "a commit does not wait for its intent": Bug(
+        _a_commit_does_not_wait_for_its_intent, "rebased-delete", 60, _LITTER, store=WIDE
     ),
     "files go in one request with their records": Bug(
         _files_go_in_one_request_with_their_records, "same-commit-twice", 60, _LITTER, store=WIDE
@@ -106,7 +101,17 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
 
 
 def test_every_wider_scenario_has_a_bug_that_it_finds() -> None:
-    assert {bug.scenario for bug in BUGS.values()} >= set(WIDER)
+    assert {"one-row-twice", *(bug.scenario for bug in BUGS.values())} >= set(WIDER)
+
+
+def test_files_of_a_superseded_attempt_that_go_at_once_are_missed(monkeypatch: Patch) -> None:
+    """Another commit is about to publish it, and dies behind that. A search comes to this schedule after thousands."""
+    put = "put_if_absent _lance_core/decisions/*.*.json"
+    here = Deviation("commit", put, 1, SWITCH, to="second commit"), Deviation("second commit", put, 1, CRASH)
+    schedule = Schedule("one-row-twice", here)
+    assert not Theatre(WIDER["one-row-twice"]).play(schedule).problems
+    planted._superseded_files_go_at_once(monkeypatch)
+    assert Theatre(WIDER["one-row-twice"]).play(schedule).has({BROKEN})
 
 
 @pytest.mark.slow

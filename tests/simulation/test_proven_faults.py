@@ -15,10 +15,8 @@ import pytest
 from lance_core.commit import loop
 from lance_core.errors import CommitStateUnknownError
 from lance_core.jobs.runtime import lifecycle
-from lance_core.publish.registry import landings
-from lance_core.publish.registry.claims import list_claims
-from lance_core.publish.service import commit_staged
-from lance_core.publish.staging import drain, marks, remove
+from lance_core.publish import commit, history, members
+from lance_core.publish.intent import list_intents
 from tests.simulation import actors as do
 from tests.simulation import test_planted_bugs as planted
 from tests.simulation.explore import Bounds, explore
@@ -52,35 +50,30 @@ def _a_failed_look_behind_the_put_ends_the_try(patch: Patch) -> None:
 
 
 def _a_manifest_that_may_be_there_twice_counts(patch: Patch) -> None:
-    look = landings.is_ancestor
-    patch.setattr(landings, "is_ancestor", lambda *items, may_be_twice=False: look(*items))
+    look = history.is_ancestor
+    patch.setattr(history, "is_ancestor", lambda *items, may_be_twice=False: look(*items))
 
 
-def _the_claim_of_a_killed_commit_blocks(patch: Patch) -> None:
-    run = commit_staged._Service.run
+def _the_intent_of_a_killed_commit_blocks(patch: Patch) -> None:
+    run = commit._Commit.run
 
-    def wait(self: Any, *arguments: Any) -> Any:
+    def wait(self: Any) -> Any:
         mine = set(self._pending)
-        for claim in list_claims(self._store):
-            if claim.commit != self._publisher.claim.commit and mine & {*claim.identities, *claim.attempts}:
-                raise CommitStateUnknownError(f"commit {claim.commit} is publishing; wait for it to end")
-        return run(self, *arguments)
+        for intent in list_intents(self._store):
+            if intent.commit != self.publisher.commit_id and mine & {*intent.attempts}:
+                raise CommitStateUnknownError(f"commit {intent.commit} is publishing; wait for it to end")
+        return run(self)
 
-    patch.setattr(commit_staged._Service, "run", wait)
-    patch.setattr(commit_staged, "publish_alone", lambda *_, **__: None)  # it needs no claim
+    patch.setattr(commit._Commit, "run", wait)
 
 
 def _what_a_fold_replaces_stays(patch: Patch) -> None:
-    patch.setattr(drain, "_superseded", lambda items, published: [])
+    patch.setattr(members, "_superseded", lambda items, published: [])
 
 
-def _nothing_reminds_of_an_attempt_that_is_given_up(patch: Patch) -> None:
-    patch.setattr(remove, "remember_withdrawal", lambda store, *key: None)
-    patch.setattr(marks, "put_mark", lambda store, *key: None)
-
-
-def _the_ledger_of_the_table_before_counts(patch: Patch) -> None:
-    patch.setattr(landings, "void_landings", lambda store, items, present: {})
+def _the_decisions_of_the_table_before_count(patch: Patch) -> None:
+    patch.setattr(history, "void_work", lambda store, works, present: {})
+    patch.setattr(lifecycle, "void_work", lambda store, works, present: {})
 
 
 def _what_landed_is_not_compared(patch: Patch) -> None:
@@ -117,45 +110,45 @@ class ProvenFault:
 
 _LITTER = frozenset({LITTER})
 FAULTS = {
-    "the absence of a ledger record decides": ProvenFault(
-        planted._absence_of_a_ledger_record_proves,
-        {"abort-meets-commit": 50, "abort-by-hand": 100, "zombie": 200, "slow-stage": 200, "killed-commit": 100},
+    "an abort does not look at the log": ProvenFault(
+        planted._an_abort_does_not_look_at_the_log,
+        {"abort-meets-commit": 50, "abort-by-hand": 100, "shared-member-aborted": 100, "killed-commit": 100},
     ),
-    "an attempt is withdrawn without a fence": ProvenFault(
-        planted._giving_up_raises_no_flag, {"changed-work": 200, "changed-work-by-clock": 200}
+    "an abort of finished work makes no version": ProvenFault(
+        planted._an_abort_of_finished_work_makes_no_version, {"changed-work": 400, "changed-work-by-clock": 400}
     ),
     "a late put is taken for the latest try": ProvenFault(
         _a_late_put_is_taken_for_the_latest_try, {"rebased-delete": 200, "moved-fold": 2000}
     ),
     "a refused look behind the put ends the try": ProvenFault(
-        _a_failed_look_behind_the_put_ends_the_try, {"moved-fold-refused": 100}
+        _a_failed_look_behind_the_put_ends_the_try, {"moved-fold-refused": 200}
     ),
     "two commits share a transaction file": ProvenFault(_two_commits_share_a_transaction_file, {"same-commit-twice": 600}),
     "the rows are judged once, before the loop": ProvenFault(
         planted._commit_judges_rows_once, {"two-replacements": 20, "two-merges": 20}
     ),
-    "the ledger comes after the clearing": ProvenFault(
-        planted._ledger_is_told_after_all_is_cleared, {"ledger-and-prune": 100}
+    "decisions come after the clearing": ProvenFault(
+        planted._decisions_come_after_all_is_cleared, {"ledger-and-prune": 2000}
     ),
     "a put is trusted without a look behind it": ProvenFault(planted._commit_believes_its_put, {"pruned-number": 50}),
     "a manifest that vanished refers to nothing": ProvenFault(
-        planted._vanished_manifests_refer_to_nothing, {"outside-prune-and-gc": 3000, "our-cleanup-and-gc": 3000}
+        planted._vanished_manifests_refer_to_nothing, {"outside-prune-and-gc": 6000, "our-cleanup-and-gc": 6000}
     ),
-    "the claim of a killed commit blocks": ProvenFault(
-        _the_claim_of_a_killed_commit_blocks, {"two-merges": 20, "compaction-beside-deletes": 20}
+    "the intent of a killed commit blocks": ProvenFault(
+        _the_intent_of_a_killed_commit_blocks, {"two-merges": 100, "compaction-beside-deletes": 100}
     ),
     "files that a fold replaces stay": ProvenFault(_what_a_fold_replaces_stays, {"moved-fold": 20}, _LITTER),
-    "nothing reminds of a withdrawn attempt": ProvenFault(
-        _nothing_reminds_of_an_attempt_that_is_given_up, {"zombie": 4000}, _LITTER
+    "nothing reminds of an aborted attempt": ProvenFault(
+        planted._nothing_reminds_of_an_aborted_attempt, {"zombie": 4000}, _LITTER
     ),
     "a number that was pruned is trusted below a compaction": ProvenFault(
         planted._children_know_what_they_replace, {"pruned-compaction": 900}
     ),
     "a manifest whose writer may have put it again counts as history": ProvenFault(
-        _a_manifest_that_may_be_there_twice_counts, {"pruned-delete": 2000}
+        _a_manifest_that_may_be_there_twice_counts, {"pruned-delete": 4000}
     ),
-    "the ledger of the table before counts": ProvenFault(_the_ledger_of_the_table_before_counts, {"made-again": 10}),
-    "the content of what landed is not compared": ProvenFault(_what_landed_is_not_compared, {"other-work": 10}),
+    "the decisions of the table before count": ProvenFault(_the_decisions_of_the_table_before_count, {"made-again": 10}),
+    "the content of what was committed is not compared": ProvenFault(_what_landed_is_not_compared, {"other-work": 10}),
 }
 CASES = [(name, scenario) for name, fault in FAULTS.items() for scenario in fault.found]
 

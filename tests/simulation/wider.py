@@ -40,6 +40,14 @@ def two_merges_in_one() -> Stage:
     return Stage(works, {"commit": do.commit(*works, tries=3), "second commit": do.commit(works[0], tries=3)})
 
 
+def one_row_twice() -> Stage:
+    """Two updates of one row in one commit, which stages the second again, beside a commit of the second alone."""
+    do.begin_table(setups.BASE)
+    works = (do.update_work("update 1", 1), do.update_work("update 1 again", 1))
+    do.stage(*works)
+    return Stage(works, {"commit": do.commit(*works, tries=3), "second commit": do.commit(works[1], tries=3)})
+
+
 def made_again() -> Stage:
     """A table that was made again where its ledger stayed: the same work is done once more, by two tries and a commit."""
     do.begin_table(setups.BASE)
@@ -64,6 +72,7 @@ WIDER: Mapping[str, Scenario] = {
         Scenario(
             "two-replacements-in-one", "two replacements of one day in one commit", two_replacements_in_one, (CRASH, LATE)
         ),
+        Scenario("one-row-twice", "two updates of one row, beside a commit of the second", one_row_twice, (CRASH, LATE)),
         Scenario("made-again", "a table is made again where its ledger stayed", made_again, _PLAIN),
         Scenario("two-merges-in-one", "two merges that insert one key, in one commit", two_merges_in_one, (CRASH, LATE)),
         Scenario(

@@ -15,7 +15,7 @@ from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 from lance_core.spark.on_demand import OnDemandSpark
 from lance_core.spark.runner import SparkRunner
 

@@ -20,8 +20,8 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.failure_record import read_failure
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.staging.staged import find_staged
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.stage import find_staged
 from tests.spark.conftest import ENVIRONMENT, ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

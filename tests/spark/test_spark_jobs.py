@@ -56,7 +56,7 @@ def test_append_creates_then_adds_once(spark, uri: str) -> None:
     spec = AppendSpec(uri=uri, identity="one", source=source())
     result = publish(spark, spec)
     assert (result["version"], result["rows_added"], result["fragments_added"]) == (1, 1000, 4)
-    assert publish(spark, spec)["identities"] == {"one": "already_landed"}
+    assert publish(spark, spec)["identities"] == {"one": "already_committed"}
     more = AppendSpec(uri=uri, identity="two", source=source(start=1000), max_rows_per_file=100, num_partitions=2)
     assert publish(spark, more)["fragments_added"] == 10
     assert rows_of(uri).equals(spark_sources.expected(2000))

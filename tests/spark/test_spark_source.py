@@ -17,7 +17,7 @@ from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 from lance_core.spark.options import parse_options
 
 pytestmark = pytest.mark.spark

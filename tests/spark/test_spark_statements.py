@@ -129,7 +129,7 @@ def test_run_twice_it_lands_once_and_leaves_nothing(spark: Any, lake: dict[str, 
     first, second = stage(spark, spec), stage(spark, spec)
     assert first == second, "the second try finds what the first one staged"
     done = commit(spec.uri, first)
-    assert commit(spec.uri, stage(spark, spec))["identities"] == {spec.identity: "already_landed"}
+    assert commit(spec.uri, stage(spark, spec))["identities"] == {spec.identity: "already_committed"}
     assert lance.dataset(spec.uri).version == done["version"]
     assert rows_of(spec.uri) == by_duckdb(STATEMENTS[2])
     assert not leftovers(spec.uri)
@@ -142,7 +142,7 @@ def test_a_change_in_between_makes_the_commit_do_it_again(spark: Any, lake: dict
     lance_core.dataset(spec.uri).update({"n": "1000"}, where="id = 2")
     runner = OnDemandSpark()  # takes the session of this process, as a commit on a worker would start one
     done = run_job(CommitSpec.of([staged], uri=spec.uri), runner=runner).to_dict()
-    assert done["identities"] == {spec.identity: "landed"}
+    assert done["identities"] == {spec.identity: "committed"}
     assert {row[0]: row[2] for row in rows_of(spec.uri)}[2] == 1005
     assert not leftovers(spec.uri)
 

@@ -19,7 +19,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import BranchSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 from lance_core.spark.streaming import batch_identity, batches_into, query_id_of
 from tests.spark.conftest import ENVIRONMENT
 

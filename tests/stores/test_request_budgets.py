@@ -28,8 +28,8 @@ from lance_core.jobs.plans.write_fragments import make_work
 from lance_core.jobs.runtime.lifecycle import look_at, open_attempt
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
-from lance_core.publish.staging.garbage import collect_garbage
-from lance_core.publish.staging.remove import remove_attempt
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.collect import collect_garbage
 
 FRAGMENTS, ROWS = 40, 500
 VERSIONS = ["0.1", "2.0", "2.1", "2.2", "2.3"]
@@ -248,8 +248,7 @@ def test_a_task_of_a_job_keeps_its_books_in_two_requests(server: RunningServer) 
     assert seen.operations == {"PUT": 2, "LIST": 1}, str(seen)
     assert seen.depth == 3, str(seen)
     assert len(list(store.list("data/"))) == 2
-    given_up = attempt.attempt
-    remove_attempt(store, attempt.identity, given_up, by="a test")
+    abort_attempt(store, attempt.identity, attempt.attempt)
     work(0, "18", iter(data.to_batches()))
     assert len(list(store.list("data/"))) == 1  # a task that outlived its attempt takes its file away again
 

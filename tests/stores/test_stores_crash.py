@@ -20,7 +20,7 @@ from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store, StoreEntry
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 from tests.dataset.exact_storage import missing, strangers
 from tests.io.faulty_stores import FaultyStore
 

@@ -21,7 +21,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec, CompactSpec
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 from tests.dataset.exact_storage import missing
 from tests.stores.emulators import new_bucket, s3_options
 
@@ -42,13 +42,13 @@ def stop_after(*args, **kwargs):
 setattr(module, sys.argv[2], stop_after)
 run_job(dataclasses.replace(spec_from_json(sys.argv[3]), storage_options=json.loads(sys.argv[4])))
 """
-STAGED, COLUMNS = "lance_core.publish.staging.staged", "lance_core.jobs.plans.add_columns"
+STAGED, COLUMNS = "lance_core.publish.stage", "lance_core.jobs.plans.add_columns"
 PLACES = {
     "on record": (STAGED, "write_started"),
     "a part done": ("lance_core.jobs.plans.column_parts", "put_on_record"),
     "parts read": (COLUMNS, "read_parts"),
     "before it finishes": (COLUMNS, "data_paths"),
-    "finished on record": (STAGED, "add_record"),
+    "finished on record": (STAGED, "decide"),
     "finished": (COLUMNS, "finish_attempt"),
 }
 """Behind which call of its module the first try is suspended."""

@@ -16,9 +16,8 @@ from lance_core.commit.manifests import load_manifest
 from lance_core.commit.naming import new_attempt
 from lance_core.io.resolve import resolve_store
 from lance_core.maintenance.presence import MAX_REQUESTS, OBJECTS_PER_REQUEST
-from lance_core.publish.registry.claims import make_claim, write_claim
-from lance_core.publish.registry.fences import fence_for_publishing
-from lance_core.publish.staging.staged import begin_attempt
+from lance_core.publish.intent import Intent, put_intent
+from lance_core.publish.stage import begin_attempt
 from tests.protocol.protocol_support import append, rows_at
 
 HOSTILE = "<img src=x onerror=alert(document.domain)>.lance"
@@ -117,9 +116,7 @@ def make_doubtful(uri: Path) -> None:
     lance.write_dataset(rows_at([0]), str(uri))
     staged = append(str(uri), [100])
     store = resolve_store(str(uri))
-    claim = make_claim(uuids=[], attempts={staged.identity: staged.attempt}, commit=new_attempt())
-    write_claim(store, claim)
-    fence_for_publishing(store, [(staged.identity, staged.attempt)], commit=claim.commit)
+    put_intent(store, Intent(new_attempt(), attempts={staged.identity: staged.attempt}, base=staged.read_version))
     for number in range(2):
         lance.write_dataset(rows_at([number]), str(uri), mode="append")
     lance.dataset(str(uri)).cleanup_old_versions(older_than=dt.timedelta(0))

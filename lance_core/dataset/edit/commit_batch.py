@@ -5,7 +5,7 @@
     commit_batch("/t.lance", [Append of 2 fragments, Append of 1])      -> one version with 3 new fragments
 
 What each transaction says about itself (its properties) is kept. Other operations are folded by the commit service, see
-`lance_core.publish.service.commit_staged`.
+`lance_core.publish.commit`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.detached import commit_detached
-from lance_core.commit.loop import commit_in_detail
+from lance_core.commit.loop import LoopRequest, commit_in_detail
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.errors import InputError
@@ -43,7 +43,7 @@ def commit_batch(
     access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
     if detached:
         return Snapshot(store, commit_detached(store, merged), access), merged
-    committed = commit_in_detail(store, merged, max_retries=max_retries)
+    committed = commit_in_detail(store, merged, LoopRequest(max_retries=max_retries))
     return after_commit(Snapshot(store, committed.manifest, access)), committed.transaction
 
 

@@ -29,7 +29,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.publish.registry.incarnation import incarnation_of
+from lance_core.publish.table_id import table_id_of
 
 SMALL_FRAGMENT_ROWS = 1024
 MAX_VALUES = 100_000
@@ -85,7 +85,7 @@ def snapshot_facts(
         index_coverage=_coverage(snapshot, {fragment.id for fragment in fragments}),
         matching_rows={predicate: count_matching(snapshot, predicate) for predicate in predicates},
         num_staged=num_staged,
-        incarnation=incarnation_of(snapshot.store),
+        incarnation=table_id_of(snapshot.store),
     )
 
 
@@ -115,7 +115,7 @@ def count_values(snapshot: Snapshot, column: str, key_format: str | None = None)
 
 def count_staged(store: Store) -> int:
     """Staged transactions that wait for their commit, and attempts still at work."""
-    from lance_core.publish.registry.attempts import list_staged
+    from lance_core.publish.attempts import list_staged
 
     return sum(entry.state != "expired" for entry in list_staged(store))
 

@@ -7,7 +7,7 @@
 
 Nothing that a kept version, a tag, another branch, a clone or a staged transaction needs is touched. Versions that a branch
 or a clone began from stay, and versions since the one that staged work was planned on, because its commit has to judge them.
-Identities that landed in the versions that go are written into the ledger first, so that exactly-once survives. Files that
+Identities that were committed in the versions that go get their decisions first, so that exactly-once survives. Files that
 belong to no version go after seven days, or at once with `delete_unverified`, unless a staging attempt may still be at work
 on them. Manifests go before files, so that every version that is listed is whole; a note of the files lets the next cleanup
 finish what a killed one began.
@@ -36,12 +36,11 @@ from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.io.threads import SideBySide
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.folding import fold_again
+from lance_core.publish.history import settle_history
+from lance_core.publish.intent import list_intents
 from lance_core.publish.model import StagedEntry
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.claims import list_claims
-from lance_core.publish.registry.folding import fold_again
-from lance_core.publish.registry.history import record_history
-from lance_core.publish.registry.ledger import landings_of
 from lance_core.table.carried import written_fragments
 
 UNVERIFIED_SECONDS = 7 * 86_400
@@ -73,8 +72,10 @@ class CleanupPlan:
     files: tuple[StoreEntry, ...]
     kept: tuple[tuple[int, str], ...]
     notes: tuple[str, ...] = ()
+    newest: int = 0
+    """The newest version when the plan was made."""
     history: History | None = field(default=None, repr=False, compare=False)
-    """What the versions that go leave behind in the ledger, as read while planning."""
+    """What the versions that go leave behind in the decisions, as read while planning."""
 
     @property
     def stats(self) -> CleanupStats:
@@ -125,7 +126,7 @@ def plan_cleanup(
         FileSet(),
         FileSet(),
         History(),
-        _Reasons(store, held, _oldest_base(store, staged[store.uri])),
+        _Reasons(store, held, _oldest_base(staged[store.uri])),
     )
 
     def is_old(opened: OpenVersion) -> bool:
@@ -158,7 +159,7 @@ def plan_cleanup(
         found = each(store, _FOLDERS, lambda place, folder: [item for item in place.list(f"{folder}/") if goes(item)])
         unfinished = [item for item in store.list_unfinished("") if not item.path.startswith(f"{TREE}/")]
         files = [*chain.from_iterable(found), *(item for item in (*unfinished, *strays()) if goes(item))]
-    return CleanupPlan(tuple(doomed), tuple(files), tuple(reasons.kept), notes, history)
+    return CleanupPlan(tuple(doomed), tuple(files), tuple(reasons.kept), notes, newest.version, history)
 
 
 def run_cleanup(
@@ -168,12 +169,12 @@ def run_cleanup(
     progress: Callable[[int, int], None] = lambda done, total: None,
     files_per_second: int | None = None,
 ) -> CleanupStats:
-    """Carry a plan out: the ledger, a note of the files, manifests, files. `progress(done, total)` counts files."""
+    """Carry a plan out: decisions, a note of the files, manifests, files. `progress(done, total)` counts files."""
     if files_per_second is not None and files_per_second < 1:
         raise InputError(f"delete_rate_limit must be at least 1, got {files_per_second}")
     at_once = _AT_ONCE if files_per_second is None else min(_AT_ONCE, files_per_second)
     load = None if plan.history is None else plan.history.load
-    record_history(store, [entry.version for entry in plan.versions], load=load)
+    settle_history(store, [entry.version for entry in plan.versions], newest=plan.newest, load=load)
     notes = [*plan.notes]
     if plan.versions and plan.files:
         notes.append(f"{_NOTES}/{uuid.uuid4().hex}")
@@ -261,15 +262,12 @@ def _held(
 
 def _at_work(place: Store, now: float, staged: Sequence[StagedEntry]) -> list[str]:
     """Attempts and commits that may still be writing, or have staged what is wanted."""
-    return [*(entry.attempt for entry in staged), *(claim.commit for claim in list_claims(place))]
+    return [*(entry.attempt for entry in staged), *(intent.commit for intent in list_intents(place))]
 
 
-def _oldest_base(store: Store, staged: Sequence[StagedEntry]) -> float:
+def _oldest_base(staged: Sequence[StagedEntry]) -> float:
     """The oldest version that staged work was planned on: its commit judges every version since, so they must be there."""
-    wanted = [entry for entry in staged if entry.state != "expired"]
-    landed = landings_of(store, [entry.identity for entry in wanted], damaged={})
-    waiting = [entry.read_version for entry, landing in zip(wanted, landed, strict=True) if landing is None]
-    return min(waiting, default=float("inf"))
+    return min((entry.read_version for entry in staged if entry.state in ("running", "finished")), default=float("inf"))
 
 
 def _candidates(

@@ -7,7 +7,7 @@ import logging
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.maintenance import GarbageSpec
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 
 log = logging.getLogger(__name__)
 

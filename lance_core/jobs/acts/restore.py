@@ -17,10 +17,10 @@ from lance_core.jobs.runtime.lifecycle import LEASE_SECONDS, clear_dead, find_do
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.maintenance import RestoreSpec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import CommitResult
-from lance_core.publish.service.commit_staged import commit_staged
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.staged import begin_attempt, finish_attempt
+from lance_core.publish.stage import begin_attempt, finish_attempt
 from lance_core.table.operations.restore import Restore
 from lance_core.table.transaction import Transaction
 

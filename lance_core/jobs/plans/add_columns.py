@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -71,13 +71,12 @@ from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.identity import random_identity
+from lance_core.publish.abort import ITSELF, AbortRequest, remove_attempt
+from lance_core.publish.attempts import list_staged, read_started
+from lance_core.publish.in_use import unused_files
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.record_types import is_same_work, work_digest
-from lance_core.publish.registry.attempts import is_withdrawn, list_staged, read_started
-from lance_core.publish.staging.adoption import adopt_unfinished
-from lance_core.publish.staging.in_use import unused_files
-from lance_core.publish.staging.remove import remove_attempt
-from lance_core.publish.staging.staged import finish_attempt, renew_lease
+from lance_core.publish.records import is_same_work, work_digest
+from lance_core.publish.stage import adopt_unfinished, finish_attempt, renew_lease
 from lance_core.table.edits import with_columns_moved
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
@@ -231,7 +230,7 @@ def finish_columns(
     unused = unused_files(store, attempt.attempt, keep=frozenset(data_paths(transaction, writers=(attempt.attempt,))))
     size = sum(map(bytes_of, files.values()))
     has_more = bool(unused or attempt.adopts)
-    staged = finish_attempt(store, attempt, transaction, rows=0, bytes=size, fragments=0, has_more=has_more)
+    staged = finish_attempt(store, replace(attempt, has_more=has_more), transaction, rows=0, bytes=size, fragments=0)
     if staged.attempt == attempt.attempt:
         # Only now, because nobody adopts anything of one that has finished but what its transaction names.
         delete_all(store, unused)
@@ -255,7 +254,7 @@ def nothing_to_do(store: Store, spec: AddColumnsSpec, attempt: str) -> StagedTra
     """Every fragment stays as it is: the identity counts as landed, and the attempt goes."""
     # Noted first: a kill in between leaves what garbage collection knows as landed.
     nothing = note_nothing_to_do(store, spec)
-    remove_attempt(store, spec.identity, attempt, by="nothing to do", landed_too=True)
+    remove_attempt(store, (spec.identity, attempt), AbortRequest(ITSELF, committed_too=True))
     clear_progress(store, attempt)
     return nothing
 
@@ -302,7 +301,7 @@ def _find_unfinished(store: Store, spec: AddColumnsSpec) -> Attempt | None:
     digest = work_digest(work_of(spec))
     for entry in reversed(list_staged(store, identity=spec.identity)):
         attempt = read_started(store, entry.identity, entry.attempt)
-        if attempt is None or entry.staged is not None or is_withdrawn(store, entry.identity, entry.attempt):
+        if attempt is None or entry.state not in ("running", "expired"):
             continue
         is_same = is_same_work(attempt.digest, digest)
         if is_same and attempt.read_version in version_numbers(store):

@@ -12,7 +12,7 @@ from lance_core.errors import NotFoundError
 from lance_core.jobs.plans.existing_table import plan_new_rows
 from lance_core.jobs.plans.new_columns import grows_on_creation
 from lance_core.jobs.plans.new_table import plan_new_contents
-from lance_core.jobs.plans.no_rows import nothing_added
+from lance_core.jobs.plans.no_rows import NothingWithoutRows
 from lance_core.jobs.plans.write_fragments import fragments_of
 from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
@@ -32,7 +32,7 @@ class Adds:
 
 def append(spec: AppendSpec, runner: Runner) -> StagedTransaction:
     """Stage the rows once. A source without rows leaves the table as it is."""
-    return nothing_added(spec, stage(spec, runner, plan_append))
+    return stage(spec, runner, plan_append)
 
 
 def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:
@@ -45,7 +45,9 @@ def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:
     source = runner.open_source(spec.source, table=types)
     if table.manifest is None:
         return _plan_create(spec, table, source)
-    return plan_new_rows(spec, table, source, table.manifest, conclude=Adds(), properties=spec.properties)
+    brings_columns = spec.schema_drift in ("add_extra", "fill_and_add")
+    conclude = Adds() if brings_columns else NothingWithoutRows(Adds(), spec.uri)
+    return plan_new_rows(spec, table, source, table.manifest, conclude=conclude, properties=spec.properties)
 
 
 def _plan_create(spec: AppendSpec, table: TableState, source: JobSource) -> Plan:

@@ -44,13 +44,12 @@ from lance_core.jobs.runtime.lifecycle import (
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.jobs.specs.identity import random_identity
+from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.service.commit_staged import commit_staged
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.adoption import adopt_finished
-from lance_core.publish.staging.remove import remove_attempt
-from lance_core.publish.staging.staged import finish_attempt
+from lance_core.publish.publisher import ReExecute
+from lance_core.publish.stage import finish_attempt
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
 
@@ -131,9 +130,7 @@ def _plan_of(
     )
 
 
-def refresh(
-    store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner, *, own_commit: str | None
-) -> StagedTransaction:
+def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
     """A staged compaction on the newest version: unchanged groups are kept, of the others the remaining rows are
     rewritten again, here.
 
@@ -149,11 +146,10 @@ def refresh(
     if not groups:
         # Noted first: a kill in between leaves what garbage collection knows as landed.
         nothing = note_nothing_to_do(store, spec)
-        remove_attempt(store, ref.identity, ref.attempt, by="nothing to do", landed_too=True)
+        remove_attempt(store, (ref.identity, ref.attempt), AbortRequest(ITSELF, committed_too=True))
         return nothing
-    attempt = open_attempt(spec, table, adopts=ref.writers, instead_of=ref.attempt)
+    attempt = open_attempt(spec, table, adopts=ref.writers)
     try:
-        attempt = adopt_finished(store, attempt, ref, own_commit=own_commit)
         return _rewrite_left(groups, snapshot, spec, attempt)
     except BaseException as error:
         abort_after(store, attempt, error)
@@ -192,12 +188,11 @@ def _rewrite_left(
     new_fragments = [fragment for group in whole for fragment in group.new_fragments]
     return finish_attempt(
         snapshot.store,
-        attempt,
+        replace(attempt, has_more=bool(attempt.adopts)),
         Transaction(snapshot.version, attempt.identity, Rewrite(tuple(whole)), properties=dict(spec.properties)),
         rows=sum(fragment.physical_rows for fragment in new_fragments),
         bytes=sum(map(size_of, new_fragments)),
         fragments=len(new_fragments),
-        has_more=bool(attempt.adopts),
     )
 
 
@@ -211,9 +206,13 @@ def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransact
             spec, identity=_wave_identity(spec, wave), groups=tuple(wave), part_of=spec.identity, groups_per_commit=None
         )
         # Bound here, because the commit may request another try if a writer was in between.
-        commit_staged(store, [_stage_wave(part, runner)], re_execute=lambda _, __, part=part: _stage_wave(part, runner))  # type: ignore[misc]
+        commit_staged(store, [_stage_wave(part, runner)], re_execute=_again(part, runner))
         log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
     return note_nothing_to_do(store, spec)
+
+
+def _again(part: CompactSpec, runner: Runner) -> ReExecute:
+    return lambda ref, commit: _stage_wave(replace(part, replaces=(ref.attempt, commit)), runner)
 
 
 def _stage_wave(part: CompactSpec, runner: Runner) -> StagedTransaction:

@@ -10,13 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lance_core.errors import InputError
-from lance_core.io.resolve import resolve_store
 from lance_core.jobs.plans.new_columns import Conclude
-from lance_core.jobs.runtime.lifecycle import note_nothing_to_do
+from lance_core.jobs.runtime.lifecycle import NothingToDoError
 from lance_core.jobs.runtime.protocols import StagedOperation, TaskResult
-from lance_core.jobs.specs.spec import AppendSpec
-from lance_core.publish.model import StagedTransaction
-from lance_core.publish.staging.remove import remove_attempt
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +37,17 @@ class RefusesNoRows:
         return staged
 
 
-def nothing_added(spec: AppendSpec, staged: StagedTransaction) -> StagedTransaction:
-    """The reference of an append that was just staged; one without rows counts as landed instead, without a version."""
-    brings_columns = spec.schema_drift in ("add_extra", "fill_and_add")
-    if not staged.transaction_path or staged.num_rows or staged.creates or brings_columns:
+@dataclass(frozen=True)
+class NothingWithoutRows:
+    """What the results amount to; without rows the work is done, and makes no version."""
+
+    inner: Conclude
+    uri: str
+
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
+        """NothingToDoError for no rows, before anything is finished."""
+        staged = self.inner(results)
+        if not staged.num_rows:
+            log.info("append %s: the source has no rows, so there is no new version", self.uri)
+            raise NothingToDoError
         return staged
-    log.info("append %s: the source has no rows, so there is no new version", spec.uri)
-    store = resolve_store(spec.uri, spec.resolved_options())
-    # Noted first: a kill in between leaves what garbage collection knows as landed.
-    nothing = note_nothing_to_do(store, spec)
-    remove_attempt(store, spec.identity, staged.attempt, by="nothing to do", landed_too=True)
-    return nothing

@@ -51,16 +51,13 @@ from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.staging.adoption import adopt_finished
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
 
-def refresh(
-    store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: Runner, *, own_commit: str | None
-) -> StagedTransaction:
+def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: Runner) -> StagedTransaction:
     """Staged columns on the newest version: fragments that were added or changed since are computed here; the others are
     kept.
 
@@ -76,9 +73,8 @@ def refresh(
     target = target_on(spec, existing(table, spec), rows, runner)
     if not target.part.fields:
         return nothing_to_do(store, spec, ref.attempt)
-    attempt = open_attempt(spec, table, adopts=ref.writers, instead_of=ref.attempt)
+    attempt = open_attempt(spec, table, adopts=ref.writers)
     with ending(store, attempt):
-        attempt = adopt_finished(store, attempt, ref, own_commit=own_commit)
         kept = _kept_files(before, attempt.adopts, existing(table, spec), target)
         adopt_parts(store, attempt, {number: Filled(file, 0, 0) for number, file in kept.items()})
         staged = _fill_in(spec, runner, attempt, existing(table, spec), target, kept)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -28,14 +28,14 @@ from lance_core.format.version import FileVersion
 from lance_core.io.parallel import beside, each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.runtime.progress import ProgressReport
+from lance_core.jobs.runtime.progress import HERE, ProgressReport
 from lance_core.jobs.runtime.protocols import Shape, TaskResult
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.jobs.sources.row_predicate import satisfying
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.spec import WriteSpec
+from lance_core.publish.attempts import is_over
 from lance_core.publish.model import Attempt
-from lance_core.publish.registry.attempts import is_over
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 log = logging.getLogger(__name__)
@@ -84,11 +84,14 @@ class WriteWork:
             size=sum(size_of(fragment) for fragment in fragments),
             fragments=tuple(encode_fragment(fragment) for fragment in fragments),
         )
+        if task_attempt == HERE:  # it does not outlive its driver, which is refused when it finishes
+            report.finish(result.rows, len(fragments), result.size)
+            return replace(result, has_notes=report.has_notes)
         with beside(store, lambda: report.finish(result.rows, len(fragments), result.size)):
-            self._give_back_if_given_up(store, fragments)
+            self._give_back_if_aborted(store, fragments)
         return result
 
-    def _give_back_if_given_up(self, store: Store, fragments: Sequence[Fragment]) -> None:
+    def _give_back_if_aborted(self, store: Store, fragments: Sequence[Fragment]) -> None:
         # Looked at after the files are there: an abort that marked the attempt earlier is seen here, a later one sees them.
         # The result still goes to the driver, which refuses to finish such an attempt or has the reference of its retry.
         # Should only the attempt's record be lost, the commit misses the files that are taken away here, and says so; a task
@@ -96,7 +99,7 @@ class WriteWork:
         if not fragments or not self.identity or not is_over(store, self.identity, self.attempt):
             return
         each(store, [*fragment_paths(fragments)], lambda place, path: place.delete(path))
-        log.warning("attempt %s of %s was withdrawn: the files that its task wrote are removed", self.attempt, self.identity)
+        log.warning("attempt %s of %s was aborted: the files that its task wrote are removed", self.attempt, self.identity)
 
     def _checked(self, batches: ExactBatches) -> ExactBatches:
         if self.must_satisfy is None:

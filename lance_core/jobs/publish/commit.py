@@ -1,4 +1,4 @@
-"""Commit: publish staged transactions through the commit service; this file resolves what a spec refers to.
+"""Commit: publish staged transactions; this file resolves what a spec refers to.
 
 ::
 
@@ -23,33 +23,21 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.kinds import kind_of
 from lance_core.jobs.publish.gates import make_check
-from lance_core.jobs.publish.reexecute import (
-    can_reexecute,
-    find_interrupted,
-    list_interrupted,
-    reexecute,
-    require_can_reexecute,
-    why_not_reexecutable,
-    withdraw_attempt,
-)
+from lance_core.jobs.publish.reexecute import can_reexecute, reexecute, why_not_reexecutable
 from lance_core.jobs.publish.staleness import make_concerns
-from lance_core.jobs.runtime.landed_reference import landed_reference
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.attempts import list_staged, read_started
+from lance_core.publish.commit import commit
+from lance_core.publish.decisions import DecisionState, look_many
 from lance_core.publish.model import CommitResult, StagedTransaction
-from lance_core.publish.registry.attempts import list_staged, read_finished_work, read_started
-from lance_core.publish.registry.landings import known_landing
-from lance_core.publish.service.alone import publish_alone
-from lance_core.publish.service.callbacks import IfMoved, ReExecute
-from lance_core.publish.service.commit_staged import commit_staged
+from lance_core.publish.publisher import CommitRequest, IfMoved, ReExecute
+from lance_core.publish.single import publish_single
+from lance_core.publish.stage import committed_reference
 from lance_core.table.draft import TableOptions
-from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
-
-_INTERRUPTED = "interrupted"
-"""The operation of a reference to work that a killed commit was about to stage again."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +46,7 @@ class Waiting:
 
     ref: StagedTransaction
     spec: Mapping[str, Any]
-    transaction: Transaction | None = None
+    state: DecisionState | None = None
 
     @property
     def forced(self) -> bool:
@@ -73,10 +61,10 @@ class CommitJob:
     needs_runner: ClassVar[bool] = False
 
     def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
-        """Publish; see `lance_core.publish.service.commit_staged` for what it raises."""
+        """Publish; see `lance_core.publish.commit` for what it raises."""
         store = resolve_store(spec.uri, spec.resolved_options())
         ref = _single(spec)
-        done = None if ref is None else publish_alone(store, ref)
+        done = None if ref is None else publish_single(store, ref)
         if done is not None:
             log.info("committed %s: version %d, %d rows added", spec.uri, done.version, done.rows_added)
             return done
@@ -90,26 +78,23 @@ class CommitJob:
         again = _again(store, spec, records, runner)
         results = []
         for if_moved, group in _groups(waiting):
-            current = [_resumed(store, spec, item, runner) for item in group]
+            request = CommitRequest(
+                refs=tuple(item.ref for item in group),
+                if_moved=if_moved,
+                options=_table_options(group),
+                check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
+                re_execute=again if spec.re_execute else None,
+                may_re_execute=lambda ref: can_reexecute(spec, ref.identity, records[ref.identity]),
+                max_retries=retries,
+                concerns=make_concerns(store, options),
+                partial=spec.partial,
+                states={item.ref.identity: item.state for item in group if item.state is not None},
+                single=ref is None,  # else that was tried, before anything was read
+            )
             try:
-                result = commit_staged(
-                    store,
-                    [item.ref for item in current],
-                    if_moved=if_moved,
-                    options=_table_options(current),
-                    check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
-                    re_execute=again if spec.re_execute else None,
-                    may_re_execute=lambda ref: can_reexecute(spec, ref.identity, records[ref.identity]),
-                    withdraw=lambda ref, own: withdraw_attempt(store, ref, records[ref.identity], own_commit=own),
-                    max_retries=retries,
-                    concerns=make_concerns(store, options),
-                    partial=spec.partial,
-                    known={item.ref: item.transaction for item in current if item.transaction is not None},
-                    alone=ref is None,  # else that was tried, before anything was read
-                )
+                results.append(commit(store, request))
             except RetryableConflictError as error:
-                raise _explained(error, current, spec) from error
-            results.append(result)
+                raise _explained(error, group, spec) from error
         result = _sum(results)
         log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
         return result
@@ -125,17 +110,9 @@ def _single(spec: CommitSpec) -> StagedTransaction | None:
 
 def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
     def run(ref: StagedTransaction, own_commit: str) -> StagedTransaction:
-        return reexecute(store, spec, ref.identity, records[ref.identity], runner, own_commit=own_commit)
+        return reexecute(store, spec, ref, records[ref.identity], runner, own_commit=own_commit)
 
     return run
-
-
-def _resumed(store: Store, spec: CommitSpec, item: Waiting, runner: Runner) -> Waiting:
-    """What is to be published of it: as it was staged, or staged again when a killed commit was about to do so."""
-    if item.ref.transaction_path != "" or item.ref.operation != _INTERRUPTED:
-        return item
-    require_can_reexecute(store, spec, item.ref.identity, item.spec)
-    return replace(item, ref=reexecute(store, spec, item.ref.identity, item.spec, runner))
 
 
 def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
@@ -154,49 +131,33 @@ def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: Co
 
 
 def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
-    """What the identities stand for, all that is staged when there are none; one that landed long ago counts as well.
+    """What the identities stand for, all that is staged when there are none; one that was committed long ago counts as well.
 
-    IncompatibleConflictError for an identity that is neither staged nor landed.
+    IncompatibleConflictError for an identity that is neither staged nor committed.
     """
-    if spec.identities:
-        found = each(store, list(dict.fromkeys(spec.identities)), _find)
-        return [item for item in found if item is not None]
-    staged = [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
-    interrupted = [_find(store, identity) for identity in list_interrupted(store)]
-    return staged + [item for item in interrupted if _may_go_on(spec, item)]
-
-
-def _may_go_on(spec: CommitSpec, item: Waiting) -> bool:
-    """This identity was not requested by name, so a record that must not be run is not in the others' way."""
-    if item.ref.operation != _INTERRUPTED or can_reexecute(spec, item.ref.identity, item.spec):
-        return True
-    log.warning("a commit died while it was about to re-execute %s; clear its staging task", item.ref.identity)
-    return False
-
-
-def _find(store: Store, identity: str) -> Waiting:
-    try:
-        finished = read_finished_work(store, identity)
-    except CorruptFileError as error:
+    if not spec.identities:
+        return [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
+    damaged: dict[str, CorruptFileError] = {}
+    states = look_many(store, [*dict.fromkeys(spec.identities)], damaged=damaged)
+    for identity, error in damaged.items():
         raise IncompatibleConflictError(
             f"{store.uri}: the staged transaction of {identity} cannot be read: {error}",
             uri=store.uri,
             cure="Run `lance staged repair`, then clear its staging task.",
         ) from error
-    if finished is not None:
-        spec = finished.spec
-        if spec is None:
-            started = read_started(store, identity, finished.staged.attempt)
-            spec = {} if started is None else started.spec
-        return Waiting(finished.staged, spec, finished.transaction)
-    landing = known_landing(store, identity)
-    if landing is not None:
-        return Waiting(landed_reference(store.uri, identity, landing.version), {})
-    record = find_interrupted(store, identity)
-    if record is not None:
-        return Waiting(landed_reference(store.uri, identity, 0, operation=_INTERRUPTED), record)
+    return each(store, [*states.values()], _waiting)
+
+
+def _waiting(store: Store, state: DecisionState) -> Waiting:
+    staged = state.finished
+    if staged is not None:
+        started = read_started(store, state.identity, staged.attempt) if state.spec is None else None
+        spec = state.spec if started is None else started.spec
+        return Waiting(staged, spec or {}, state)
+    if state.committed is not None and state.number:
+        return Waiting(committed_reference(store.uri, state.committed), {}, state)
     raise IncompatibleConflictError(
-        f"{store.uri}: nothing is staged for {identity}, and it has not landed",
+        f"{store.uri}: nothing is staged for {state.identity}, and it was not committed",
         uri=store.uri,
         cure="Run its staging task again, then commit.",
     )
@@ -255,5 +216,5 @@ def _sum(results: Sequence[CommitResult]) -> CommitResult:
 
 
 def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
-    """Publish what a spec names; see `lance_core.publish.service.commit_staged` for what it raises."""
+    """Publish what a spec names; see `lance_core.publish.commit` for what it raises."""
     return CommitJob().run(spec, runner)

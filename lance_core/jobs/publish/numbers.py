@@ -34,26 +34,26 @@ def published_numbers(
     try:
         after = open_version(store, int(result["version"])).manifest
     except NotFoundError:
-        # The work landed before, and a cleanup has removed that version since.
+        # The work was committed before, and a cleanup has removed that version since.
         changed = None if result["num_versions"] else 0
         return {"rows": None, **dict.fromkeys((*NAMES, "bytes_added", "bytes_removed"), changed)}
     before = _before(store, result)
-    landed = [item for item in references if result["identities"].get(str(item["identity"])) == "landed"]
-    counts = _counts(landed, result, replaced=0 if before is None else before.num_rows)
+    committed = [item for item in references if result["identities"].get(str(item["identity"])) == "committed"]
+    counts = _counts(committed, result, replaced=0 if before is None else before.num_rows)
     added, removed = _bytes(before, after, result)
     known = dict(zip(NAMES, counts, strict=True)) if counts is not None else dict.fromkeys(NAMES)
     return {"rows": after.num_rows, **known, "bytes_added": added, "bytes_removed": removed}
 
 
-def _counts(landed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, replaced: int) -> Counts | None:
-    kinds = {_kind(item) for item in landed}
+def _counts(committed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, replaced: int) -> Counts | None:
+    kinds = {_kind(item) for item in committed}
     if len(kinds) == 1:
         # The commit's own counts also hold for work that it did again.
         counted: Sequence[tuple[str, int, int]] = [(kinds.pop(), int(result["rows_added"]), int(result["rows_deleted"]))]
     elif result.get("re_executed"):
         return None
     else:
-        counted = [(_kind(item), int(item["num_rows"]), int(item.get("num_deleted_rows", 0))) for item in landed]
+        counted = [(_kind(item), int(item["num_rows"]), int(item.get("num_deleted_rows", 0))) for item in committed]
     total = [0, 0, 0, 0]
     for kind, rows, deleted in counted:
         for index, value in enumerate(_MEANING.get(kind, _as_written)(rows, deleted, replaced)):

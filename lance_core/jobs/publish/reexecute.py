@@ -6,9 +6,9 @@
     compaction of groups a b c, somebody deletes rows of b       -> b is rewritten again, a and c are kept
     columns staged on version 3, rows appended as version 4      -> computed for the new fragments, the others are kept
 
-Everything a job needs is in the record its attempt left; it is noted once more before the attempt is withdrawn
-(`_lance_core/staged/{identity}/reexecute.json`), so that a commit killed in between finds what it was about to do. What hid
-secrets in that record cannot be run from it: such work is left to its own staging task.
+Everything a job needs is in the record its attempt left. The attempt that waits is superseded by the one that is staged in
+its place, in one decision; a commit that is killed before leaves it as it was. What hid secrets in that record cannot be
+run from it: such work is left to its own staging task.
 
 A record is data from anyone who may write to the table's folder. It is run when its SHA-256 is the one that the commit's
 own spec carries (`CommitSpec.digests`), or when `trust.is_plain` says that it can do no more than edit this table.
@@ -18,27 +18,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from lance_core.commit.naming import STAGED, staged_folder
-from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
+from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.io.store import Store
 from lance_core.jobs.kinds import carry_out, kind_of, refresh_of, spec_from_plain
 from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from lance_core.publish.attempts import read_started
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.record_types import Reexecution, parse_record, work_digest
-from lance_core.publish.records import FORMAT, read_record, write_record
-from lance_core.publish.registry.attempts import find_finished, read_started
-from lance_core.publish.registry.landings import known_landing
-from lance_core.publish.staging.supersede import give_up_for_another
+from lance_core.publish.records import work_digest
 
 log = logging.getLogger(__name__)
 
-_NAME = "reexecute.json"
 _DIGEST_DIGITS = 64
 
 
@@ -104,26 +99,24 @@ def why_not_reexecutable(commit: CommitSpec, identity: str, record: Mapping[str,
 def reexecute(
     store: Store,
     commit: CommitSpec,
-    identity: str,
+    ref: StagedTransaction,
     record: Mapping[str, Any],
     runner: Runner,
     *,
-    own_commit: str | None = None,
+    own_commit: str,
 ) -> StagedTransaction:
-    """Plan and stage one identity's work on the newest version; `withdraw_attempt` has been called."""
-    require_can_reexecute(store, commit, identity, record)
-    spec = _spec_of(commit, identity, record)
-    ref = find_finished(store, identity)
+    """Plan and stage one identity's work on the newest version, in the place of the attempt that waits."""
+    require_can_reexecute(store, commit, ref.identity, record)
+    spec = replace(_spec_of(commit, ref.identity, record), replaces=(ref.attempt, own_commit))
     refresh = refresh_of(spec)
-    if ref is not None and refresh is not None:
-        log.info("refreshing %s %s to the newest version", spec.kind, identity)
-        staged: Any = refresh(store, _asked_as_before(store, spec, ref), ref, runner, own_commit=own_commit)
+    if refresh is not None:
+        log.info("refreshing %s %s to the newest version", spec.kind, ref.identity)
+        staged: Any = refresh(store, _asked_as_before(store, spec, ref), ref, runner)
     else:
-        log.info("re-executing %s %s", spec.kind, identity)
+        log.info("re-executing %s %s", spec.kind, ref.identity)
         staged = carry_out(spec, runner)
     if not isinstance(staged, StagedTransaction):
         raise LanceError(f"the {spec.kind} job staged no transaction")
-    store.delete(_path(identity))
     return staged
 
 
@@ -131,47 +124,6 @@ def _asked_as_before(store: Store, spec: JobSpec, ref: StagedTransaction) -> Job
     """The task that requested the work, which a record of its spec does not name."""
     started = read_started(store, ref.identity, ref.attempt)
     return spec if started is None else replace(spec, asked=dict(started.asked))
-
-
-def withdraw_attempt(
-    store: Store, ref: StagedTransaction, record: Mapping[str, Any], *, own_commit: str | None = None
-) -> None:
-    """Give up an attempt that is about to be staged again. Where its work is brought up, that does it, when the attempt that
-    adopts its files is on record."""
-    _read(store, ref.identity)  # what a newer release has noted is not written over
-    note = Reexecution(ref.identity, dict(record), work_digest(record))
-    write_record(store, _path(ref.identity), {"format": FORMAT, **asdict(note)})
-    if not kind_of(record).refresh:
-        give_up_for_another(store, ref, own_commit=own_commit)
-
-
-def find_interrupted(store: Store, identity: str) -> Mapping[str, Any] | None:
-    """The record of work that a killed commit was about to stage again; None when there is none."""
-    found = _read(store, identity)
-    if found is None or find_finished(store, identity) is not None or known_landing(store, identity) is not None:
-        return None
-    return found.spec
-
-
-def _read(store: Store, identity: str) -> Reexecution | None:
-    path = _path(identity)
-    try:
-        record = read_record(store, path)
-        return None if record is None else parse_record(Reexecution, record, where=path)
-    except CorruptFileError as error:
-        log.warning("%s: set aside: %s", store.uri, error)
-        return None
-
-
-def _path(identity: str) -> str:
-    return f"{staged_folder(identity)}/{_NAME}"
-
-
-def list_interrupted(store: Store) -> list[str]:
-    """Identities whose work a killed commit was about to stage again."""
-    paths = [entry.path for entry in store.list(f"{STAGED}/")]
-    names = dict.fromkeys(path.split("/")[-2] for path in paths if path.endswith(f"/{_NAME}"))
-    return [name for name in names if find_interrupted(store, name) is not None]
 
 
 def _spec_of(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> JobSpec:

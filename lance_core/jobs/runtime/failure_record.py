@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from lance_core.commit.naming import staged_folder
+from lance_core.commit.naming import staged_path
 from lance_core.errors import LanceError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -66,4 +66,4 @@ def clear_failure(store: Store, identity: str) -> None:
 
 def failure_path(identity: str) -> str:
     """Where it is."""
-    return f"{staged_folder(identity)}/failure.json"
+    return staged_path(identity, "failure")

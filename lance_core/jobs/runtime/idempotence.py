@@ -15,13 +15,13 @@ from typing import Any
 
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
-from lance_core.publish.registry.incarnation import incarnation_of, is_other
-from lance_core.publish.registry.ledger import landing_of, record_landed
+from lance_core.publish.decisions import CommittedWork, look, say_committed
+from lance_core.publish.table_id import is_other_table, table_id_of
 
 IDENTITY = "lance_core.identity"
 """The key in the metadata of tags and branches."""
 
-_NOT_THE_WORK = ("uri", "storage_options", "asked", "on_clear")
+_NOT_THE_WORK = ("uri", "storage_options", "asked", "on_clear", "replaces")
 
 
 def work_identity(spec: JobSpec) -> str:
@@ -43,12 +43,13 @@ def is_signed(metadata: Mapping[str, Any], identity: str) -> bool:
 
 
 def was_done(store: Store, identity: str) -> bool:
-    """Whether the ledger knows this identity's work as done, in this table: not in another that was at this uri before."""
-    landing = landing_of(store, identity) if identity else None
-    return landing is not None and not (landing.incarnation and is_other(landing.incarnation, incarnation_of(store)))
+    """Whether a decision says that this identity's work is done, in this table: not in another that was at this uri
+    before."""
+    done = look(store, identity).committed if identity else None
+    return done is not None and not (done.table_id and is_other_table(done.table_id, table_id_of(store)))
 
 
 def note_done(store: Store, identity: str, *, version: int) -> None:
-    """Tell the ledger."""
+    """Put the decision."""
     if identity:
-        record_landed(store, identity, version=version, transaction="", incarnation=incarnation_of(store))
+        say_committed(store, CommittedWork(identity, version, table_id=table_id_of(store)), by="an action")

@@ -21,19 +21,21 @@ from lance_core.commit.look import LogLook, look_since
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import find_finished, read_started, started_attempts
+from lance_core.publish.decisions import CommittedWork
+from lance_core.publish.history import known_commit
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.record_types import is_same_work
-from lance_core.publish.registry.attempts import find_finished, read_started, started_attempts
-from lance_core.publish.registry.landings import known_landing
-from lance_core.publish.registry.ledger import Landing
-from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.records import is_same_work
 from lance_core.table.operations import Restore
 
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=JobSpec)
 
-NOT_THE_WORK = frozenset({"uri", "identity", "storage_options", "table_reads", "progress_seconds", "asked", "on_clear"})
+NOT_THE_WORK = frozenset(
+    {"uri", "identity", "storage_options", "table_reads", "progress_seconds", "asked", "on_clear", "replaces"}
+)
 """Spec fields that may differ from one try to the next without making it other work."""
 
 
@@ -58,7 +60,7 @@ def as_cleared(store: Store, spec: S) -> S:
 
 
 def _asked_before(store: Store, spec: JobSpec) -> Asked | None:
-    landing = find_landing(store, spec)
+    landing = known_commit(store, spec.identity)
     if landing is not None:
         return Asked.from_dict(landing.asked)
     finished = find_finished(store, spec.identity)
@@ -67,39 +69,31 @@ def _asked_before(store: Store, spec: JobSpec) -> Asked | None:
 
 
 def after_clear(store: Store, spec: S) -> S:
-    """The spec under the identity that it lands under. What the former identity has staged and not landed is withdrawn.
+    """The spec under the identity that it lands under. What the former identity has staged and not landed is aborted.
 
     Done twice it is the same as once: the clear is in the identity then.
     """
     identity = spec.effective_identity
     if identity == spec.identity:
         return spec
-    if known_landing(store, spec.identity) is None:
+    if known_commit(store, spec.identity) is None:
         finished = find_finished(store, spec.identity)
         attempts = [*started_attempts(store, spec.identity), *([] if finished is None else [finished.attempt])]
         for attempt in dict.fromkeys(attempts):
-            log.info("withdrawing attempt %s of %s because its task was cleared", attempt, spec.identity)
+            log.info("aborting attempt %s of %s because its task was cleared", attempt, spec.identity)
             abort_attempt(store, spec.identity, attempt, by="a cleared task")
     return replace(spec, identity=identity, on_clear="fail")
 
 
-def withdrawn_by_clear(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
-    """A person who clears a task wants its work done again: what an earlier run has staged and not landed is withdrawn."""
+def is_cleared(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
+    """A person who clears a task wants its work done again: what an earlier run has staged and not committed gives way."""
     if not spec.cleared:
         return False
     started = read_started(store, staged.identity, staged.attempt)
-    if started is not None and Asked.from_dict(started.asked).clear == spec.cleared:
-        return False
-    abort_attempt(store, staged.identity, staged.attempt, by="a cleared task")
-    return True
+    return started is None or Asked.from_dict(started.asked).clear != spec.cleared
 
 
-def find_landing(store: Store, spec: JobSpec) -> Landing | None:
-    """What the ledger knows of the work's identity."""
-    return known_landing(store, spec.identity)
-
-
-def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: str) -> None:
+def require_same_work(store: Store, spec: JobSpec, landing: CommittedWork, *, digest: str) -> None:
     """IncompatibleConflictError when an identity that landed must not count as this work."""
     mine, theirs = Asked.from_dict(spec.asked), Asked.from_dict(landing.asked)
     if spec.cleared and spec.cleared != theirs.clear:
@@ -126,9 +120,9 @@ def require_same_work(store: Store, spec: JobSpec, landing: Landing, *, digest: 
         )
 
 
-def _refusal(store: Store, spec: JobSpec, landing: Landing, why: str, cure: str) -> IncompatibleConflictError:
+def _refusal(store: Store, spec: JobSpec, landing: CommittedWork, why: str, cure: str) -> IncompatibleConflictError:
     return IncompatibleConflictError(
-        f"{store.uri}: {spec.kind} {spec.identity} has landed as version {landing.version}, and {why}",
+        f"{store.uri}: {spec.kind} {spec.identity} was committed as version {landing.version}, and {why}",
         uri=store.uri,
         version=landing.version,
         operation=spec.kind,

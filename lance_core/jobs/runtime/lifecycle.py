@@ -20,20 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.references import data_paths
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.runtime.failure_record import clear_failure
-from lance_core.jobs.runtime.landed_reference import landed_reference
+from lance_core.jobs.runtime.failure_record import clear_failure, failure_path
 from lance_core.jobs.runtime.landed_work import (
     NOT_THE_WORK,
     after_clear,
-    find_landing,
+    is_cleared,
     require_same_work,
-    withdrawn_by_clear,
 )
 from lance_core.jobs.runtime.lost_files import explain_lost_file
 from lance_core.jobs.runtime.other_content import warn_of_other_content, with_files_of
@@ -41,16 +40,15 @@ from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes,
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
+from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt, remove_attempts
+from lance_core.publish.attempts import STARTED, find_finished, started_attempts
+from lance_core.publish.decisions import CommittedWork, DecisionState, last_of, look, say_committed
+from lance_core.publish.history import find_committed, void_work
+from lance_core.publish.in_use import remove_unused
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.record_types import work_digest
-from lance_core.publish.registry.attempts import find_finished, started_attempts
-from lance_core.publish.registry.incarnation import incarnation_of
-from lance_core.publish.registry.landings import find_landed
-from lance_core.publish.registry.ledger import Landing, record_landed
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.in_use import remove_unused
-from lance_core.publish.staging.remove import ITSELF, remove_attempt
-from lance_core.publish.staging.staged import begin_attempt, find_staged, finish_attempt, renew_lease
+from lance_core.publish.records import work_digest
+from lance_core.publish.stage import AttemptRequest, begin, committed_reference, finish_attempt, is_whole, renew_lease
+from lance_core.publish.table_id import table_id_of
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -67,13 +65,17 @@ PlanJob = Callable[[S, TableState, Runner], Plan | None]
 """None: there is nothing to do."""
 
 
+class NothingToDoError(Exception):
+    """Raised by a plan's `conclude`: the work is done as it is, and makes no version."""
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Work that need not be done again: `version` when it has landed, else it waits for its commit."""
+    """Work that need not be done again: `version` when it was committed, else it waits for its commit."""
 
     staged: StagedTransaction
     version: int | None = None
-    landing: Landing | None = None
+    landing: CommittedWork | None = None
 
 
 def work_of(spec: JobSpec) -> dict[str, Any]:
@@ -82,30 +84,35 @@ def work_of(spec: JobSpec) -> dict[str, Any]:
 
 
 def find_done(store: Store, spec: JobSpec) -> Done | None:
-    """Whether this spec's identity has landed or is staged and whole. CommitStateUnknownError when it is unknown.
+    """Whether this spec's identity was committed or is staged and whole. CommitStateUnknownError when it is unknown.
 
-    IncompatibleConflictError when it landed with other work, or when its rows were restored away: see `landed_work`.
+    IncompatibleConflictError when it was committed with other work, or when its rows were restored away: see `landed_work`.
     """
     if not spec.identity:
         return None
-    work = work_of(spec)
-    landing = find_landing(store, spec)
-    finished = find_finished(store, spec.identity)
-    if landing is None and finished is not None:
-        # Only a finished attempt can have been committed, so only then may the log know more than the ledger.
-        version = find_landed(store, spec.identity, finished.read_version)
-        landing = None if version is None else find_landing(store, spec)
-    if landing is not None:
-        require_same_work(store, spec, landing, digest=work_digest(work))
-        reference = landed_reference(store.uri, landing.identity, landing.version, operation=spec.kind)
-        return Done(finished or reference, landing.version, landing)
-    staged = find_staged(store, spec.identity, spec=work)
-    if staged is None or _give_up_unjudgeable(store, staged) or withdrawn_by_clear(store, spec, staged):
+    work, state = work_of(spec), look(store, spec.identity)
+    landing = _committed(store, state)
+    staged = state.finished
+    if landing is None and staged is not None and staged.attempt not in spec.replaces:
+        if is_whole(store, staged, spec=work) and not _is_unjudgeable(store, staged) and not is_cleared(store, spec, staged):
+            return Done(staged)
+        # It is to give way, unless it was committed and the commit was killed before it could say so.
+        version = find_committed(store, spec.identity, staged.read_version)
+        landing = None if version is None else _committed(store, look(store, spec.identity))
+        if landing is None and is_whole(store, staged, spec=work):
+            abort_attempt(store, staged.identity, staged.attempt, by="a new attempt")
+    if landing is None:
         return None
-    return Done(staged)
+    require_same_work(store, spec, landing, digest=work_digest(work))
+    return Done(committed_reference(store.uri, landing, operation=spec.kind), landing.version, landing)
 
 
-def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
+def _committed(store: Store, state: DecisionState) -> CommittedWork | None:
+    found = state.committed
+    return None if found is None or void_work(store, [found], version_numbers(store)) else found
+
+
+def _is_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
     """Whether somebody pruned versions since the one it was planned on: no commit could judge it, so it is staged again."""
     known = set(version_numbers(store))
     if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
@@ -115,27 +122,36 @@ def _give_up_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
         staged.identity,
         staged.read_version,
     )
-    abort_attempt(store, staged.identity, staged.attempt)
     return True
 
 
-def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
-    """Abort every attempt of an identity that never finished, but the one to `spare`; returns the files removed.
+def clear_before(store: Store, identity: str) -> None:
+    """What earlier tries have left: a failure, and attempts that have not finished. One listing where there is nothing."""
+    names = store.list_names(f"{naming.STAGED}/")
+    if failure_path(identity).rpartition("/")[2] in names:
+        clear_failure(store, identity)
+    if any(key is not None and key[0] == identity for key in (naming.parse_attempt_record(name, STARTED) for name in names)):
+        clear_dead(store, identity)
 
-    A zombie of such an attempt that still runs is refused when it tries to finish, or handed the reference of its retry.
+
+def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
+    """Abort every attempt of an identity that has not finished, but the one to `spare`; returns the files removed.
+
+    A stale writer of such an attempt that still runs is refused when it tries to finish, or handed the reference of its
+    retry.
     """
-    removed: list[str] = []
+    keys = [(identity, attempt) for attempt in started_attempts(store, identity) if attempt != spare]
+    if not keys:
+        return []
     finished = find_finished(store, identity)
-    for attempt in started_attempts(store, identity):
-        if attempt == spare or (finished is not None and finished.attempt == attempt):
-            continue
+    keys = [key for key in keys if finished is None or finished.attempt != key[1]]
+    for _, attempt in keys:
         # First: once the attempt's records are gone, nobody would find them any more.
         clear_progress(store, attempt)
-        # One that a commit was about to publish stays until its identity has landed. A zombie may still write.
-        files = remove_attempt(store, identity, attempt, by="a new attempt", landed_too=True, unfinished_only=True).files
-        log.info("attempt %s of %s has died: %d of its files removed", attempt, identity, len(files))
-        removed += files
-    return removed
+    removed = remove_attempts(store, keys, AbortRequest("a new attempt", committed_too=True)).files
+    if removed:
+        log.info("dead attempts of %s: %d of their files removed", identity, len(removed))
+    return [*removed]
 
 
 def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
@@ -148,6 +164,8 @@ def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
         spec = spec.with_identity(random_identity())
     store = resolve_store(spec.uri, spec.resolved_options())
     spec = after_clear(store, spec)
+    if last_of(store, spec.identity) is None:
+        return stage_new(store, spec, runner, plan_job, is_free=True)
     done = find_reference(store, spec)
     return done if done is not None else stage_new(store, spec, runner, plan_job)
 
@@ -157,20 +175,25 @@ def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
     done = find_done(store, spec)
     if done is None:
         return None
-    where = f"landed as version {done.version}" if done.version is not None else "already staged and complete"
+    where = f"committed as version {done.version}" if done.version is not None else "already staged and complete"
     log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
     warn_of_other_content(store, spec, done.staged, done.landing)
     return done.staged
 
 
-def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
-    """`stage` for a caller that has found out by `find_reference` that the work is not done."""
-    clear_failure(store, spec.identity)
-    clear_dead(store, spec.identity)
+def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S], *, is_free: bool = False) -> StagedTransaction:
+    """`stage` for a caller that has found out by `find_reference` that the work is not done. `is_free`: that its identity
+    has no decision of its own; whether one is folded is asked behind the attempt's record."""
+    clear_before(store, spec.identity)
     plan = plan_job(spec, look_at(store, spec), runner)
     if plan is None:
-        return _note_landed(store, spec)
-    attempt, is_closing = open_attempt(with_files_of(plan.source, spec), plan.table), False
+        return _note_committed(store, spec)
+    attempt = open_attempt(with_files_of(plan.source, spec), plan.table, is_free=is_free)
+    if is_free and not attempt.is_first:
+        done = find_reference(store, spec)
+        if done is not None:
+            abort_after(store, attempt, NothingToDoError())
+            return done
     try:
         on_tick = on_tick_of(store, attempt)
         results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]
@@ -181,7 +204,6 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
             made = more.make(attempt, results)
             if made is not None:
                 results += runner.run(made[1], made[0], replace(plan.shape, num_partitions=None), on_tick)
-        is_closing = True
         return close_attempt(
             store,
             attempt,
@@ -191,27 +213,35 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S]) -> St
             source=None if plan.spools else plan.source,
             spooled=SECOND_PASS if plan.spools else 0,
         )
+    except NothingToDoError:
+        done = note_nothing_to_do(store, spec)
+        remove_attempt(store, (attempt.identity, attempt.attempt), AbortRequest(ITSELF, committed_too=True))
+        clear_progress(store, attempt.attempt)
+        return done
     except BaseException as error:
         # BaseException: a signal that stops the driver must not leave files behind either.
         lost = explain_lost_file(store, attempt, error)
-        abort_after(store, attempt, error, was_closing=is_closing)
+        abort_after(store, attempt, error)
         if lost is not None:
             raise lost from error
         raise
 
 
-def open_attempt(spec: JobSpec, table: TableState, *, adopts: Sequence[str] = (), instead_of: str = "") -> Attempt:
+def open_attempt(spec: JobSpec, table: TableState, *, adopts: Sequence[str] = (), is_free: bool = False) -> Attempt:
     """Put the attempt on record, before its first file, with the earlier ones that it is about to adopt."""
-    attempt = begin_attempt(
+    attempt = begin(
         table.store,
-        identity=spec.identity,
-        spec=work_of(spec),
-        read_version=table.version,
-        base="" if table.manifest is None else table.manifest.transaction_file,
-        lease_seconds=LEASE_SECONDS,
-        asked=Asked.from_dict(spec.asked),
-        adopts=adopts,
-        instead_of=instead_of,
+        AttemptRequest(
+            identity=spec.identity,
+            spec=work_of(spec),
+            read_version=table.version,
+            base="" if table.manifest is None else table.manifest.transaction_file,
+            lease_seconds=LEASE_SECONDS,
+            asked=Asked.from_dict(spec.asked),
+            adopts=tuple(adopts),
+            replaces=spec.replaces,
+            is_free=is_free,
+        ),
     )
     log.info(
         "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
@@ -268,7 +298,7 @@ def _close(
     if spooled:
         remove_unused(store, attempt.attempt, keep=frozenset(kept))
     else:
-        notes = list_notes(store, attempt.attempt)
+        notes = list_notes(store, attempt.attempt) if any(result.has_notes for result in results) else []
         _remove_losers(store, attempt, results, notes, kept=kept)
     size = sum(result.size for result in results)
     staged = finish_attempt(
@@ -343,13 +373,10 @@ def on_tick_of(store: Store, attempt: Attempt) -> Callable[[], None]:
     return tick
 
 
-def abort_after(store: Store, attempt: Attempt, error: BaseException, *, was_closing: bool = True) -> None:
-    """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters.
-
-    `was_closing`: whether `close_attempt` was called, so that the attempt may count as finished.
-    """
+def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
+    """Remove what an attempt wrote, unless it may have been published. Never raises: the error that led here matters."""
     try:
-        removed = remove_attempt(store, attempt.identity, attempt.attempt, by=ITSELF, never_finished=not was_closing).files
+        removed = remove_attempt(store, (attempt.identity, attempt.attempt), AbortRequest(ITSELF)).files
         log.warning("attempt %s aborted after %s; %d files removed", attempt.attempt, type(error).__name__, len(removed))
     except (CommitStateUnknownError, IncompatibleConflictError) as refusal:
         log.warning("attempt %s is kept: %s", attempt.attempt, refusal)
@@ -382,21 +409,20 @@ def _refuse_foreign(store: Store) -> None:
 
 
 def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
-    """The identity counts as landed at the version that is there: its work has nothing (more) to do."""
+    """The identity counts as committed at the version that is there: its work has nothing (more) to do."""
     clear_dead(store, spec.identity)
-    return _note_landed(store, spec)
+    return _note_committed(store, spec)
 
 
-def _note_landed(store: Store, spec: JobSpec) -> StagedTransaction:
+def _note_committed(store: Store, spec: JobSpec) -> StagedTransaction:
     version = latest_version(store)
-    record_landed(
-        store,
+    work = CommittedWork(
         spec.identity,
-        version=version,
-        transaction="",
+        version,
         digest=work_digest(work_of(spec)),
-        asked=spec.asked,
-        incarnation=incarnation_of(store),
+        table_id=table_id_of(store),
+        asked=dict(spec.asked),
     )
+    say_committed(store, work, by="nothing to do")
     log.info("%s %s: nothing left to do at version %d", spec.kind, spec.uri, version)
-    return landed_reference(store.uri, spec.identity, version, operation=spec.kind)
+    return committed_reference(store.uri, work, operation=spec.kind)

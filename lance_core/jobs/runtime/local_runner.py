@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.errors import InputError
-from lance_core.jobs.runtime.progress import Ticker
+from lance_core.jobs.runtime.progress import HERE, Ticker
 from lance_core.jobs.runtime.protocols import JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.jobs.sources.open_source import LocalSource, open_local_source
@@ -77,5 +77,5 @@ class LocalRunner(Runner):
             raise TypeError(f"the local runner cannot read a source of type {type(source).__name__}")
         with Ticker(shape.tick_seconds, on_tick):
             if source.num_tasks is None:
-                return [work(0, "0", source.rows.batches())]
-            return [work(number, "0", iter([batch])) for number, batch in enumerate(source.rows.batches())]
+                return [work(0, HERE, source.rows.batches())]
+            return [work(number, HERE, iter([batch])) for number, batch in enumerate(source.rows.batches())]

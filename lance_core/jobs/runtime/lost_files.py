@@ -10,8 +10,8 @@ from lance_core.commit.manifests import version_numbers
 from lance_core.errors import LanceError, NotFoundError, RetryableConflictError, StoreError
 from lance_core.io.paths import UNFINISHED_GONE
 from lance_core.io.store import Store
+from lance_core.publish.attempts import is_over
 from lance_core.publish.model import Attempt
-from lance_core.publish.registry.attempts import is_over
 
 
 def explain_lost_file(store: Store, attempt: Attempt, error: BaseException) -> RetryableConflictError | None:

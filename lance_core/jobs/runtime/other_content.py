@@ -3,7 +3,7 @@
 ::
 
     try 1 reads a.csv (60 bytes of 02:00), and lands; somebody replaces a.csv; Airflow tries once more
-    -> WARNING: append 5d2c… landed as version 4 with 1 file, 60 bytes, newest of 02:00Z; now its source has 1 file, 80 bytes
+    -> WARNING: append 5d2c… was committed as version 4 with 1 file, 60 bytes, newest of 02:00Z; now it has 1 file of 80
 
 It is no error, because the work that was requested was done, once; a person who clears the task has it done again
 (`on_clear`). A source that this process cannot list is not compared.
@@ -21,9 +21,9 @@ from lance_core.jobs.runtime.protocols import JobSource
 from lance_core.jobs.sources.source_files import SourceFile, differing, fingerprint, list_source_files, shown
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import JobSpec, WriteSpec
+from lance_core.publish.attempts import read_started
+from lance_core.publish.decisions import CommittedWork
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.registry.attempts import read_started
-from lance_core.publish.registry.ledger import Landing
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def with_files_as_read(spec: S, known: str) -> S:
     return replace(spec, asked={**spec.asked, "source": known})
 
 
-def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction, landing: Landing | None) -> None:
+def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction, landing: CommittedWork | None) -> None:
     """Log a warning where the source's files are not those that the work was done with, as far as both are known."""
     source = spec.source if isinstance(spec, (WriteSpec, AddColumnsSpec)) else None
     if source is None or source.callable:
@@ -59,7 +59,7 @@ def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction
     files = list_source_files(source) if known else None
     if files is None or fingerprint(files) == known:
         return
-    where = "is staged" if landing is None else f"landed as version {landing.version}"
+    where = "is staged" if landing is None else f"was committed as version {landing.version}"
     log.warning(
         "%s %s %s with the content of %s, but its source is now %s%s. Nothing was read again: to have the new content, "
         "clear the task with on_clear=\"again\", or use another identity (key=, idempotency_key=).",
@@ -67,7 +67,7 @@ def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction
     )  # fmt: skip
 
 
-def _known(store: Store, staged: StagedTransaction, landing: Landing | None) -> str:
+def _known(store: Store, staged: StagedTransaction, landing: CommittedWork | None) -> str:
     if landing is not None:
         return Asked.from_dict(landing.asked).source
     started = read_started(store, staged.identity, staged.attempt)

@@ -28,6 +28,9 @@ from lance_core.io.many import delete_all
 from lance_core.io.store import Store
 
 PROGRESS = naming.PROGRESS
+HERE = "here"
+"""The task attempt of a task that runs in the driver's process, once: it needs no note of its start, and does not outlive
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +67,26 @@ class ProgressReport:
         self, store: Store, attempt: str, *, partition: int, task_attempt: str, seconds: float, begins: bool = True
     ) -> None:
         self._store = store
-        self._stem = f"{PROGRESS}/{attempt}/{partition:05d}.{task_attempt}"
+        self._is_here = task_attempt == HERE
+        self._stem = f"{PROGRESS}/{attempt}/{partition:05d}.{0 if self._is_here else task_attempt}"
         self._seconds = seconds
         self._begun = time.monotonic()
         self._due = self._begun + seconds
         self._count = 0
         self._last: str | None = None
-        if begins:
+        if begins and not self._is_here:
             self.update(0, 0, 0, now=True)
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether it has left something."""
+        return self._count > 0
 
     def finish(self, rows: int, fragments: int, size: int) -> None:
         """Leave the last numbers behind, if the task was long enough for somebody to look on. The previous report is removed
         with all others, when the attempt ends."""
         # Without a note nobody would look for this task's files if its result does not count: then this is the second try.
-        is_known = self._last is not None
+        is_known = self._last is not None or self._is_here
         if is_known and time.monotonic() - self._begun < self._seconds:
             return
         self._last = None

@@ -33,7 +33,8 @@ ROW = "_lance_row"
 class TaskResult:
     """What one task reports to the driver: `fragments` on the wire, never rows. `size` in bytes of data files.
 
-    `task_attempt` tells apart the runs of one partition: only one of them may count.
+    `task_attempt` tells apart the runs of one partition: only one of them may count. `has_notes`: it may have left reports
+    of its progress.
     """
 
     partition: int
@@ -42,6 +43,7 @@ class TaskResult:
     rows: int = 0
     size: int = 0
     fragments: tuple[bytes, ...] = ()
+    has_notes: bool = True
 
 
 class Work(Protocol):

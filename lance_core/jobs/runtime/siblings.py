@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.io.store import Store
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.landings import known_landing
+from lance_core.publish.attempts import list_staged
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,5 @@ def find_siblings(store: Store, *, dag_id: str, run_id: str, task_id: str, besid
         is_member = asked.map_index >= 0 and asked.task[:3] == (dag_id, run_id, task_id)
         if entry.staged is None or not is_member or entry.identity in besides:
             continue
-        if known_landing(store, entry.identity) is None:
-            rows = entry.staged.num_rows
-            found.append(Sibling(asked.map_index, entry.identity, entry.attempt, rows, entry.started))
+        found.append(Sibling(asked.map_index, entry.identity, entry.attempt, entry.staged.num_rows, entry.started))
     return sorted(found, key=lambda item: (item.map_index, item.identity))

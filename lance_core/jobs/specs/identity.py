@@ -37,8 +37,19 @@ def make_identity(
     to one table from one task instance. `idempotency_key` takes the place of dag, run and task: work that is done once
     for each such text, whatever the task. Parts are joined as JSON, so no two different tuples of parts can meet in one
     text.
+
+    The map indices of one task have the first 18 characters in common, so that one listing finds what is known of all of
+    them.
     """
-    return _uuid(_parts(canonical_uri(uri), dag_id, run_id, task_id, map_index, key, idempotency_key))
+    own = _uuid(_parts(canonical_uri(uri), dag_id, run_id, task_id, map_index, key, idempotency_key))
+    if map_index < 0:
+        return own
+    task = _uuid(_parts(canonical_uri(uri), dag_id, run_id, task_id, -1, key, idempotency_key))
+    return task[:_OF_TASK] + own[_OF_TASK:]
+
+
+_OF_TASK = 18
+"""Characters of an identity that the map indices of one task share: 60 random bits; the others tell the indices apart."""
 
 
 DEFAULT_ON_CLEAR: Mapping[str, str] = {"overwrite": "again", "replace_where": "again", "merge": "again"}
@@ -47,7 +58,10 @@ DEFAULT_ON_CLEAR: Mapping[str, str] = {"overwrite": "again", "replace_where": "a
 
 def identity_after_clear(identity: str, *, clear: str, on_clear: str) -> str:
     """The identity of work that a person cleared: a new one for each clear where it is to be published "again"."""
-    return _uuid([identity, clear]) if identity and clear and on_clear == "again" else identity
+    if not (identity and clear and on_clear == "again"):
+        return identity
+    # What the members of one task have in common, they have in common afterwards.
+    return _uuid([identity[:_OF_TASK], clear])[:_OF_TASK] + _uuid([identity, clear])[_OF_TASK:]
 
 
 def _parts(

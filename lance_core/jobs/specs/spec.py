@@ -101,7 +101,8 @@ class JobSpec:
     `asked` says who asks: dag_id, run_id, task_id, map_index, try_number, host, log_url, and `clear`, a text that changes
     with each time that a person clears the task and is empty before. `on_clear` says what then becomes of work that landed:
     it is published "again", or the task is to "fail", or to "skip" it. None: "again" for overwrite, replace_where and merge,
-    which give the same rows, else "fail".
+    which give the same rows, else "fail". `replaces`: the staged attempt in whose place the work is staged, and the commit
+    that does so; only a commit sets it.
     """
 
     kind: ClassVar[str]
@@ -111,6 +112,7 @@ class JobSpec:
     identity: str = ""
     asked: Mapping[str, Any] = field(default_factory=dict)
     on_clear: Literal["again", "fail", "skip"] | None = None
+    replaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.uri.strip():

@@ -18,7 +18,7 @@ from lance_core.errors import LanceError
 from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.maintenance.facts.writers import Json
-from lance_core.publish.registry.attempts import list_staged
+from lance_core.publish.attempts import list_staged
 
 MAX_FILES = 200_000
 MAX_VERSIONS = 500

@@ -25,11 +25,11 @@ from lance_core.maintenance.facts.history import columns_of
 from lance_core.maintenance.facts.writers import Json, shown, writer_of
 from lance_core.maintenance.observe import Observation, observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.history import in_doubt
+from lance_core.publish.intent import list_intents
 from lance_core.publish.model import StagedEntry
-from lance_core.publish.registry.at_work import commits_at_work
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.incarnation import incarnation_of
-from lance_core.publish.registry.landings import in_doubt
+from lance_core.publish.table_id import table_id_of
 from lance_core.table.coverage import SYSTEM_INDICES
 
 MB = 10**6
@@ -79,7 +79,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
         ],
         "branches": _branches(store),
         "staged": [_staged(entry, seen.observed_at) for entry in staged],
-        "incarnation": incarnation_of(store) or None,
+        "incarnation": table_id_of(store) or None,
         "in_doubt": _in_doubt(store, staged),
         "claims": [
             {
@@ -89,7 +89,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
                 "age": max(seen.observed_at - claim.since, 0.0),
                 "alive": claim.is_alive(seen.observed_at),
             }
-            for claim in commits_at_work(store)[:MAX_STAGED]
+            for claim in list_intents(store)[:MAX_STAGED]
         ],
     }
 

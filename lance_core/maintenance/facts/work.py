@@ -16,11 +16,11 @@ from lance_core.errors import LanceError
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.history import new_fragments
 from lance_core.maintenance.facts.writers import Json, writer_of
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.decisions import CommittedWork, look_many
 from lance_core.publish.model import StagedEntry
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.ledger import Landing, landings_of
 
-_STATES = {"finished": "staged", "running": "running", "expired": "expired"}
+_STATES = {"finished": "staged", "running": "running", "expired": "expired", "superseded": "expired"}
 
 
 def is_there(store: Store) -> bool:
@@ -33,14 +33,14 @@ def work_page(store: Store, identities: Sequence[str]) -> list[Json]:
     waiting: dict[str, list[StagedEntry]] = {}
     for entry in list_staged(store):
         waiting.setdefault(entry.identity, []).append(entry)
-    landings = landings_of(store, identities, damaged={})
+    landings = _commits(store, identities)
     return [
         _entry(store, identity, landing, waiting.get(identity, []))
         for identity, landing in zip(identities, landings, strict=True)
     ]
 
 
-def _entry(store: Store, identity: str, landing: Landing | None, attempts: Sequence[StagedEntry]) -> Json:
+def _entry(store: Store, identity: str, landing: CommittedWork | None, attempts: Sequence[StagedEntry]) -> Json:
     newest = max(attempts, key=lambda entry: entry.started, default=None)
     finished = next((entry for entry in attempts if entry.state == "finished"), None)
     counts = finished or newest
@@ -64,6 +64,11 @@ def _entry(store: Store, identity: str, landing: Landing | None, attempts: Seque
     return {**found, **_landed(store, landing)} if landing is not None else found
 
 
+def _commits(store: Store, identities: Sequence[str]) -> list[CommittedWork | None]:
+    states = look_many(store, identities, damaged={})
+    return [states[identity].committed if identity in states else None for identity in identities]
+
+
 def _attempt(entry: StagedEntry) -> Json:
     who = writer_of(entry.identity, entry.asked)
     return {
@@ -74,7 +79,7 @@ def _attempt(entry: StagedEntry) -> Json:
     }
 
 
-def _landed(store: Store, landing: Landing) -> Json:
+def _landed(store: Store, landing: CommittedWork) -> Json:
     """What the version says in which the work landed, as far as it is still there."""
     found: Json = {"version": landing.version}
     try:

@@ -20,9 +20,9 @@ from tests.dataset.exact_storage import missing, strangers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "commit"))
 
-from lance_core.publish.service.commit_staged import commit_staged
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.collect import collect_garbage
+from lance_core.publish.commit import commit_staged
 from tests.commit.commit_support import stage
 
 STEPS = ("append", "append", "delete", "update", "overwrite", "compact", "index", "tag", "untag", "branch", "clone", "stage",

@@ -13,7 +13,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec, RestoreSpec, TagSpec, ValidateSpec
 from lance_core.jobs.specs.spec import AppendSpec
-from lance_core.publish.staging.staged import begin_attempt
+from lance_core.publish.stage import begin_attempt
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 
@@ -31,7 +31,7 @@ def versions(uri: str) -> list[int]:
 
 
 def test_cleanup_keeps_staged_work_tags_and_the_memory_of_what_landed(uri: str) -> None:
-    landed = run_job(append(uri, "landed"))
+    landed = run_job(append(uri, "committed"))
     commit(uri, landed)
     waiting = run_job(append(uri, "waiting"))
     run_job(TagSpec(uri=uri, name="golden", version=2))
@@ -40,8 +40,8 @@ def test_cleanup_keeps_staged_work_tags_and_the_memory_of_what_landed(uri: str) 
     report = run_json(CleanupSpec(uri=uri, retain_versions=1, delete_unverified=True).to_json()).to_dict()
     assert (report["versions"], report["old_versions"], versions(uri)) == ([1, 3], 2, [2, 4])
     assert run_job(CleanupSpec(uri=uri, retain_versions=1)).to_dict()["versions"] == []
-    assert commit(uri, landed)["identities"] == {landed.identity: "already_landed"}
-    assert commit(uri, waiting)["identities"] == {waiting.identity: "landed"}
+    assert commit(uri, landed)["identities"] == {landed.identity: "already_committed"}
+    assert commit(uri, waiting)["identities"] == {waiting.identity: "committed"}
     assert ids(uri) == sorted([*range(30), *range(100, 103), *range(100, 103)])
 
 
@@ -89,10 +89,10 @@ def test_tags_are_set_moved_and_forgotten_any_number_of_times(uri: str) -> None:
 def test_restore_is_done_once(uri: str) -> None:
     spec = RestoreSpec(uri=uri, identity=identity(uri), version=1)
     result = run_job(spec).to_dict()
-    assert (result["version"], result["identities"]) == (4, {spec.identity: "landed"})
+    assert (result["version"], result["identities"]) == (4, {spec.identity: "committed"})
     assert ids(uri) == [*range(10)]
     lance.write_dataset(rows(50, 60), uri, mode="append")
-    assert run_json(spec.to_json()).to_dict()["identities"] == {spec.identity: "already_landed"}
+    assert run_json(spec.to_json()).to_dict()["identities"] == {spec.identity: "already_committed"}
     assert ids(uri) == [*range(10), *range(50, 60)]
     assert leftovers(uri) == set()
 

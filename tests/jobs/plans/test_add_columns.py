@@ -18,8 +18,8 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import SourceSpec
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.collect import collect_garbage
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows
 
 CALLS: list[int] = []
@@ -72,7 +72,7 @@ def test_sql_columns_appear_when_it_is_committed(uri: str, rows_per_task: int) -
     assert run_job(spec) == staged
     assert lance.dataset(uri).schema.names == ["id", "day", "x"]
     assert commit(uri, staged)["num_versions"] == 1
-    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_committed"}
     assert column(uri, "twice") == {i: 2 * i for i in LIVING}
     assert column(uri, "big") == {i: i * 0.5 > 5 for i in LIVING}
     assert leftovers(uri) == set()

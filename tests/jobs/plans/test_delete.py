@@ -36,7 +36,7 @@ def test_the_same_identity_deletes_once(uri: str) -> None:
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_committed"}
     assert ids(uri) == [*range(3, 30)]
     assert lance.dataset(uri).version == 4
 
@@ -59,7 +59,7 @@ def test_a_compaction_in_between_makes_the_commit_stage_it_again(uri: str) -> No
     staged = run_job(delete(uri, "id < 3"))
     lance.dataset(uri).optimize.compact_files()
     result = commit(uri, staged)
-    assert (result["re_executed"], result["identities"]) == (1, {staged.identity: "landed"})
+    assert (result["re_executed"], result["identities"]) == (1, {staged.identity: "committed"})
     assert ids(uri) == [*range(3, 30)]
     assert leftovers(uri) == set()
 

@@ -15,7 +15,7 @@ from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job, run_json
 from lance_core.jobs.specs.indices import BuildIndexSpec, OptimizeIndicesSpec
-from lance_core.publish.staging.abort import abort_attempt
+from lance_core.publish.abort import abort_attempt
 from tests.jobs.edit_support import commit, identity, leftovers, make_table, rows
 
 
@@ -53,7 +53,7 @@ def test_an_index_appears_when_it_is_committed(uri: str, rows_per_segment: int |
     assert run_job(spec) == staged
     assert segments(uri) == []
     assert commit(uri, staged)["num_versions"] == 1
-    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_committed"}
     assert sorted(segments(uri), key=min) == expected
     assert found(uri, 17) == [17]
 
@@ -91,7 +91,7 @@ def test_indices_are_extended(uri: str) -> None:
     assert (segments(uri), found(uri, 35)) == ([{0, 1, 2, 3}], [35])
     version = lance.dataset(uri).version
     nothing = run_job(OptimizeIndicesSpec(uri=uri, identity=identity(uri, "4")))
-    assert set(commit(uri, nothing)["identities"].values()) == {"already_landed"}
+    assert set(commit(uri, nothing)["identities"].values()) == {"already_committed"}
     assert lance.dataset(uri).version == version
 
 

@@ -51,7 +51,7 @@ def test_an_upsert_is_one_version_and_leaves_nothing(uri: str, rows_per_task: in
     assert run_job(spec) == staged
     assert ids(uri) == [*range(30)]
     assert commit(uri, staged)["num_versions"] == 1
-    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {staged.identity: "already_committed"}
     assert ids(uri) == [*range(30), 100, 101]
     assert values(uri, "x < 0") == {5: -1.0, 25: -2.0, 100: -3.0, 101: -4.0}
     days = lance.dataset(uri).to_table(filter="x < 0 and day is null")["id"].to_pylist()
@@ -115,7 +115,7 @@ def test_an_append_of_other_keys_does_not_matter_and_a_compaction_makes_it_done_
 def test_merges_of_one_commit_that_insert_the_same_key_leave_it_once(uri: str) -> None:
     first, second = run_job(upsert(uri, "1", [100, 101], -1.0)), run_job(upsert(uri, "2", [101, 102], -2.0))
     result = commit(uri, first, second)
-    assert set(result["identities"].values()) == {"landed"}
+    assert set(result["identities"].values()) == {"committed"}
     assert ids(uri) == [*range(30), 100, 101, 102]
     assert values(uri, "x < 0") == {100: -1.0, 101: -2.0, 102: -2.0}
 

@@ -60,7 +60,7 @@ def test_the_same_identity_merges_once_and_nothing_to_do_writes_nothing(uri: str
     first = run_json(merge(uri).to_json())
     assert run_job(merge(uri)) == first
     commit(uri, first)
-    assert commit(uri, run_job(merge(uri)))["identities"] == {first.identity: "already_landed"}
+    assert commit(uri, run_job(merge(uri)))["identities"] == {first.identity: "already_committed"}
     version = lance.dataset(uri).version
     assert commit(uri, run_job(merge(uri, "2")))["num_versions"] == 0
     assert lance.dataset(uri).version == version

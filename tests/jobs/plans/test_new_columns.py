@@ -57,7 +57,7 @@ def test_an_append_brings_its_column_in_one_version(uri: str) -> None:
     assert [row["country"] for row in table(uri).values()] == [None] * 6 + ["6", "7", "8"]
     assert leftovers(uri) == set()
     again = run_job(append(uri, "1", start=6, stop=9))
-    assert commit(uri, again)["identities"] == {staged.identity: "already_landed"}
+    assert commit(uri, again)["identities"] == {staged.identity: "already_committed"}
     assert len(table(uri)) == 9
 
 

@@ -83,7 +83,7 @@ def test_all_kinds_of_changes_become_one_version(table: str, tmp_path: Path) -> 
     # Once: a retry finds that it landed, also when the branch is gone, and nothing of the main line is below it.
     run_job(BranchSpec(uri=table, name="audit", action="delete"))
     again = _do(spec)
-    assert set(again["identities"].values()) == {"already_landed"}
+    assert set(again["identities"].values()) == {"already_committed"}
     assert lance.dataset(table).to_table().sort_by("id").to_pylist() == expected.to_pylist()
     assert lance_core.dataset(table).to_table().num_rows == expected.num_rows
 

@@ -38,7 +38,7 @@ def test_running_a_day_again_leaves_the_same_rows(uri: str) -> None:
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_committed"}
     for key in ("2", "3"):  # another DAG run of the same day
         commit(uri, run_job(replace_day(uri, 1, 100, 103, key=key)))
     assert ids(uri) == [*range(10), 100, 101, 102]

@@ -44,7 +44,7 @@ def test_the_same_identity_updates_once(uri: str) -> None:
     first = run_json(spec.to_json())
     assert run_job(spec) == first
     commit(uri, first)
-    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_landed"}
+    assert commit(uri, run_job(spec))["identities"] == {first.identity: "already_committed"}
     assert values(uri)[2] == 101.0
     assert ids(uri) == [*range(30)]
 
@@ -89,7 +89,7 @@ def test_update_and_delete_of_the_same_row_in_one_commit_land_one_after_the_othe
     first = run_job(update(uri, {"x": "x + 100"}, "id < 3"))
     second = run_job(DeleteSpec(uri=uri, identity=identity(uri, "2"), predicate="id = 2"))
     result = commit(uri, first, second)
-    assert (result["num_versions"], set(result["identities"].values())) == (2, {"landed"})
+    assert (result["num_versions"], set(result["identities"].values())) == (2, {"committed"})
     assert ids(uri) == sorted({*range(30)} - {2})
     assert values(uri)[1] == 100.5
     assert leftovers(uri) == set()

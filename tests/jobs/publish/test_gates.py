@@ -64,7 +64,7 @@ def test_a_gate_refuses_and_the_table_stays(uri: str, gate: dict, words: str) ->
     assert (ids(uri), lance.dataset(uri).version) == ([*range(20)], 2)
     # The staged rows are still there, for a commit with a gate that fits.
     passed = commit(uri, staged, gates=(GateSpec(min_rows=3, max_rows=3, unique=("id",), max_null_rates={"x": 0.0}),))
-    assert passed["identities"] == {staged.identity: "landed"}
+    assert passed["identities"] == {staged.identity: "committed"}
     assert ids(uri) == [*range(23)]
     assert leftovers(uri) == set()
 
@@ -109,7 +109,7 @@ def test_deletes_and_compactions_add_no_rows(uri: str) -> None:
 def test_what_has_landed_is_not_looked_at_again(uri: str) -> None:
     staged = append(uri)
     commit(uri, staged)
-    assert commit(uri, staged, gates=(GateSpec(min_rows=1000),))["identities"] == {staged.identity: "already_landed"}
+    assert commit(uri, staged, gates=(GateSpec(min_rows=1000),))["identities"] == {staged.identity: "already_committed"}
 
 
 def test_gates_that_make_no_sense_are_named(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.idempotence import note_done, was_done, work_identity
 from lance_core.jobs.specs.maintenance import BranchSpec, TagSpec
-from lance_core.publish.registry.incarnation import incarnation_of
-from lance_core.publish.registry.ledger import landing_of
+from lance_core.publish.decisions import look
+from lance_core.publish.table_id import table_id_of
 from tests.jobs.edit_support import identity, make_table, rows
 
 
@@ -33,14 +33,14 @@ def test_a_table_made_again_gets_its_tag_again(uri: str) -> None:
     spec = TagSpec(uri=uri, identity=identity(uri, "t"), name="gold")
     store, key = resolve_store(uri), work_identity(spec)
     run_job(spec)
-    first = incarnation_of(store)
-    record = landing_of(store, key)
-    assert first and record is not None and record.incarnation == first
+    first = table_id_of(store)
+    record = look(store, key).committed
+    assert first and record is not None and record.table_id == first
     made_again(uri)
     assert not was_done(store, key)
     assert run_job(spec).to_dict() == {"name": "gold", "version": 2, "before": None}
-    record = landing_of(store, key)
-    assert record is not None and record.incarnation == incarnation_of(store) != first
+    record = look(store, key).committed
+    assert record is not None and record.table_id == table_id_of(store) != first
     lance.dataset(uri).tags.delete("gold")
     assert run_job(spec).to_dict()["version"] is None, "done once for this table, and another took it back"
 
@@ -53,9 +53,9 @@ def test_a_table_made_again_gets_its_branch_again(uri: str) -> None:
     assert run_job(spec).to_dict()["changed"] is False
 
 
-def test_a_record_without_incarnation_still_counts(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_without_table_id_still_counts(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = resolve_store(uri)
     with monkeypatch.context() as patch:
-        patch.setattr("lance_core.jobs.runtime.idempotence.incarnation_of", lambda _: "")
-        note_done(store, "of-a-release-before", version=2)
-    assert was_done(store, "of-a-release-before")
+        patch.setattr("lance_core.jobs.runtime.idempotence.table_id_of", lambda _: "")
+        note_done(store, "of-a-table-without-an-id", version=2)
+    assert was_done(store, "of-a-table-without-an-id")

@@ -24,38 +24,37 @@ from lance_core.jobs.specs.edits import (
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.collect import collect_garbage
 from tests.jobs.edit_support import commit, identity, ids, leftovers, make_table, rows, source
 
 KILLED = """
 import os, signal, sys
-from lance_core.publish.service import alone, commit_staged as service, publisher
-from lance_core.jobs.plans import add_columns as add_columns
-from lance_core.jobs.runtime import lifecycle as stage
+from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_json
 
 step, job, commit = sys.argv[1:]
+put = LocalStore.put_if_absent
+decisions, versions = "_lance_core/decisions/", "_versions/"
+# Where it is killed: before or behind the put of which name. The first decision is that the work has finished.
+moments = {
+    "written": ("before", decisions, 0), "staged": ("behind", decisions, 0),
+    "claimed": ("before", versions, 1), "published": ("behind", versions, 1), "noted": ("behind", decisions, 1),
+}
+when, prefix, at = moments[step]
+phase = 0
 
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
+def killing(self, path, *args, **kwargs):
+    dies = path.startswith(prefix) and phase == at
+    if dies and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    found = put(self, path, *args, **kwargs)
+    if dies:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
 
-def after(function):
-    def run(*args, **kwargs):
-        function(*args, **kwargs)
-        die()
-    return run
-
-if step == "written":
-    stage.finish_attempt = add_columns.finish_attempt = die
-if step == "staged":
-    stage.finish_attempt = add_columns.finish_attempt = after(stage.finish_attempt)
+LocalStore.put_if_absent = killing
 run_json(job)
-if step == "claimed":
-    publisher.commit_in_detail = alone.publish_on = die
-if step == "published":
-    service.record_fold = alone.record_fold = die
-if step == "noted":
-    service.record_fold = alone.record_fold = after(service.record_fold)
+phase = 1
 run_json(commit)
 """
 
@@ -119,7 +118,7 @@ def test_killed_and_tried_again(tmp_path: Path, kind: str, step: str) -> None:
     assert killed.returncode == -signal.SIGKILL
     staged = run_job(spec)
     result = run_json(commit_spec.to_json()).to_dict()
-    assert result["identities"] == {staged.identity: "already_landed" if step in ("published", "noted") else "landed"}
+    assert result["identities"] == {staged.identity: "already_committed" if step in ("published", "noted") else "committed"}
     assert commit(uri, run_job(spec))["num_versions"] == 0
     assert (ids(uri), lance.dataset(uri).version) == (EXPECTED[kind], before + 1)
     if kind.endswith("_new"):
@@ -143,7 +142,7 @@ run_json(sys.argv[1])
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_killed_between_giving_up_and_staging_again(tmp_path: Path, named: bool) -> None:
+def test_killed_before_it_stages_again(tmp_path: Path, named: bool) -> None:
     uri = make_table(str(tmp_path / "t.lance"), rows(0, 10), rows(10, 20), rows(20, 30))
     spec = spec_of("delete", uri)
     run_job(spec)
@@ -151,10 +150,9 @@ def test_killed_between_giving_up_and_staging_again(tmp_path: Path, named: bool)
     commit_spec = CommitSpec(uri=uri, identities=(spec.identity,) if named else ())
     killed = subprocess.run([sys.executable, "-c", AGAIN, commit_spec.to_json()], env=os.environ, timeout=120)
     assert killed.returncode == -signal.SIGKILL
-    assert run_json(commit_spec.to_json()).to_dict()["identities"] == {spec.identity: "landed"}
-    # The killed commit had fenced the attempt that it gave up, so nobody but a collection may remove that one.
+    assert run_json(commit_spec.to_json()).to_dict()["identities"] == {spec.identity: "committed"}
     collect_garbage(resolve_store(uri))
     assert (ids(uri), leftovers(uri)) == (EXPECTED["delete"], set())
     again = run_json(CommitSpec(uri=uri, identities=(spec.identity,)).to_json()).to_dict()
-    assert again["identities"] == {spec.identity: "already_landed"}
+    assert again["identities"] == {spec.identity: "already_committed"}
     assert run_json(CommitSpec(uri=uri).to_json()).to_dict()["num_versions"] == 0

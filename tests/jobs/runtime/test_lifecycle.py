@@ -27,9 +27,9 @@ from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.specs.identity import make_identity
 from lance_core.jobs.specs.secret import Secret
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.staging.abort import abort_attempt
-from lance_core.publish.staging.staged import begin_attempt, find_staged, finish_attempt
+from lance_core.publish.abort import abort_attempt
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.stage import begin_attempt, find_staged, finish_attempt
 from lance_core.table.operations.append import Append
 from lance_core.table.transaction import Transaction
 
@@ -72,8 +72,10 @@ def commit(uri: str, *staged: object) -> dict:
 
 
 def files(uri: str) -> set[str]:
+    """All but decisions: that a try was aborted stays on record until records are folded."""
     root = Path(uri)
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith("_lance_core/decisions/")}
 
 
 def data_files(uri: str) -> set[str]:
@@ -106,10 +108,10 @@ def test_the_same_identity_writes_once(uri: str) -> None:
     before = files(uri)
     assert run_job(spec) == first
     assert files(uri) == before
-    assert commit(uri, first)["identities"] == {first.identity: "landed"}
+    assert commit(uri, first)["identities"] == {first.identity: "committed"}
     again = run_job(spec)
     assert again.identity == first.identity
-    assert commit(uri, again)["identities"] == {first.identity: "already_landed"}
+    assert commit(uri, again)["identities"] == {first.identity: "already_committed"}
     assert lance.dataset(uri).count_rows() == 100
     assert len(data_files(uri)) == 1
 
@@ -182,7 +184,7 @@ def test_a_task_that_outlives_its_attempt_leaves_nothing(uri: str) -> None:
     abort_attempt(store, spec.identity, attempt.attempt)
     work(1, "1", iter(rows.to_batches()))
     assert data_files(uri) == set()
-    with pytest.raises(RetryableConflictError, match="withdrawn while it ran"):
+    with pytest.raises(RetryableConflictError, match="aborted while it ran"):
         finish_attempt(store, attempt, Transaction(0, spec.identity, Append(())), rows=0, bytes=0)
 
 

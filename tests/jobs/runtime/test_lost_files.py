@@ -18,7 +18,7 @@ from lance_core.jobs.runtime.lifecycle import clear_dead
 from lance_core.jobs.specs.edits import AddColumnsSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, SourceSpec
-from lance_core.publish.registry.attempts import started_attempts
+from lance_core.publish.attempts import started_attempts
 
 IDENTITY = "4ae18f4f-fe67-484d-8082-df968f79a389"
 
@@ -74,7 +74,7 @@ def _specs(uri: str) -> dict[str, JobSpec]:
 def test_a_try_that_was_taken_for_dead_is_told_to_run_again(tmp_path: Path, kind: str) -> None:
     uri = str(tmp_path / "t.lance")
     lance_core.write_dataset(_table(range(10)), uri)
-    with pytest.raises(RetryableConflictError, match="was withdrawn while it ran") as caught:
+    with pytest.raises(RetryableConflictError, match="was aborted while it ran") as caught:
         run_job(_specs(uri)[kind])
     assert caught.value.uri == uri
     assert "again" in str(caught.value)

@@ -11,8 +11,8 @@ from bench.object_client import RunningServer, object_server
 from lance_core.commit import naming
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.jobs.runtime.progress import PROGRESS
-from lance_core.publish.service.commit_staged import commit_staged
-from lance_core.publish.staging.staged import missing_files
+from lance_core.publish.commit import commit_staged
+from lance_core.publish.stage import missing_files
 from lance_core.wire.fragments import decode_fragment
 
 TASKS = 2500
@@ -35,7 +35,9 @@ def test_the_end_of_a_job_is_a_few_requests(server: RunningServer) -> None:
     assert seen.operations["DELETE"] == 0
     assert seen.requests <= 2 * pages + 12, str(seen)
     deletes = [item["start"] for item in seen.seen if item["operation"] == "DELETE-MANY"]
-    finished = next(item["end"] for item in seen.seen if "finished" in item["key"] and item["operation"] == "PUT-IF-ABSENT")
+    finished = next(
+        item["end"] for item in seen.seen if "/decisions/" in item["key"] and item["operation"] == "PUT-IF-ABSENT"
+    )
     assert min(deletes) >= finished
     assert not list(store.list(f"{PROGRESS}/"))
 

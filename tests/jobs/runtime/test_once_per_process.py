@@ -12,6 +12,7 @@ import pytest
 from lance_core.arrow import BatchCaster, cast, schema_from_arrow
 from lance_core.dataset import dataset, write_dataset
 from lance_core.errors import SchemaMismatchError
+from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import lifecycle
 from lance_core.jobs.sources import conform
@@ -27,8 +28,8 @@ from lance_core.jobs.specs.edits import (
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.publish.decisions import DecisionState
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.registry import attempts
 
 BATCHES = 5
 ROWS = 40
@@ -145,13 +146,20 @@ def test_a_job_asks_once_whether_its_work_is_done(uri: str, monkeypatch: pytest.
     if name == "publish_nothing":
         dataset(uri).create_branch("side")
     asked: list[str] = []
-    real = lifecycle.find_done
+    looked, found_done = lifecycle.last_of, lifecycle.find_done
 
-    def counting(store: object, spec: JobSpec) -> object:
+    def counting(store: Store, identity: str) -> DecisionState | None:
+        state = looked(store, identity)
+        if state is None:  # else `find_done` goes on with it, and is counted
+            asked.append(identity)
+        return state
+
+    def counting_done(store: Store, spec: JobSpec) -> lifecycle.Done | None:
         asked.append(spec.identity)
-        return real(store, spec)  # type: ignore[arg-type]
+        return found_done(store, spec)
 
-    monkeypatch.setattr(lifecycle, "find_done", counting)
+    monkeypatch.setattr(lifecycle, "last_of", counting)
+    monkeypatch.setattr(lifecycle, "find_done", counting_done)
     first = run_job(_SPECS[name](uri))
     assert asked.count("one") == 1 and len(asked) == len(set(asked))  # a wave has an identity of its own
     asked.clear()
@@ -168,13 +176,13 @@ def test_a_job_without_work_reads_the_attempts_of_its_identity_once(
     if name == "publish_nothing":
         dataset(uri).create_branch("side")
     listed: list[str] = []
-    real = attempts.started_attempts
+    real = lifecycle.clear_before
 
-    def counting(store: object, identity: str) -> object:
+    def counting(store: Store, identity: str) -> None:
         listed.append(identity)
-        return real(store, identity)  # type: ignore[arg-type]
+        real(store, identity)
 
-    monkeypatch.setattr(lifecycle, "started_attempts", counting)
+    monkeypatch.setattr(lifecycle, "clear_before", counting)
     version = dataset(uri).version
     run_job(_SPECS[name](uri))
     assert listed == ["one"] and dataset(uri).version == version

@@ -17,8 +17,8 @@ from lance_core.jobs import api
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.registry.ledger import landing_of
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.decisions import look
 
 IDENTITY = "00000000-0000-5000-8000-000000000001"
 
@@ -38,14 +38,14 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("landed", [False, True], ids=["staged", "landed"])
+@pytest.mark.parametrize("committed", [False, True], ids=["staged", "committed"])
 def test_a_retry_over_other_content_warns_and_names_both(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, landed: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, committed: bool
 ) -> None:
     spec = _append(tmp_path)
     _write(tmp_path / "rows.parquet", 1, 2)
     first = api.run(spec, options={})
-    if landed:
+    if committed:
         api.commit(spec.uri, [first], options={}, max_attempts=None)
     assert api.run(spec, options={})["identity"] == IDENTITY
     assert _warnings(caplog) == [], "the same content"
@@ -55,16 +55,16 @@ def test_a_retry_over_other_content_warns_and_names_both(
     for again in (lambda: api.run(spec, options={}), lambda: api.find_done(spec, options={})):
         assert again() is not None
         (said,) = _warnings(caplog)
-        where = "landed as version 1" if landed else "is staged"
+        where = "was committed as version 1" if committed else "is staged"
         assert f"append {IDENTITY} {where} with the content of 1 file, {size:,} bytes, newest of " in said
         now = (tmp_path / "rows.parquet").stat().st_size
         assert f"now 1 file, {now:,} bytes" in said
         assert f"new or changed: {tmp_path}/rows.parquet ({now:,} bytes of " in said
         assert 'on_clear="again"' in said
-    if not landed:
+    if not committed:
         api.commit(spec.uri, [first], options={}, max_attempts=None)
     assert lance.dataset(spec.uri).to_table()["id"].to_pylist() == [1, 2]
-    record = landing_of(resolve_store(spec.uri), IDENTITY)
+    record = look(resolve_store(spec.uri), IDENTITY).committed
     assert record is not None
     assert Asked.from_dict(record.asked).source.startswith(f"1 file, {size:,} bytes")
 

@@ -25,8 +25,8 @@ from lance_core.jobs.runtime.protocols import TaskResult, Work
 from lance_core.jobs.specs.edits import AddColumnsSpec, DeleteSpec
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, SourceSpec
-from lance_core.publish.registry.attempts import list_staged
-from lance_core.publish.staging.garbage import collect_garbage
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
 
 TASKS, ROWS = 4, 25
 BUDGET = 2

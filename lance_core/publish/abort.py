@@ -1,0 +1,384 @@
+"""The one procedure that deletes the files of an attempt.
+
+::
+
+    not finished     `aborted` is the next decision of its identity
+    finished         intent, a version that says so, the log since the read version, `aborted`, and a look behind it
+    then             who adopts its files?  which files does any version name?  what neither does goes; its record last
+    adopted          those that it had adopted itself, unless they may still be published
+
+Each step is right however long the process sleeps before it: nothing is concluded from a record that is not there, and no
+clock has a say. Killed anywhere, the same call again goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid as uuids
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lance_core.commit import naming
+from lance_core.commit.identities import abort_property
+from lance_core.commit.loop import commit_transaction
+from lance_core.commit.manifests import find_latest_version
+from lance_core.commit.references import data_paths, is_referenced
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
+from lance_core.io.many import delete_all
+from lance_core.io.parallel import each
+from lance_core.io.store import Store
+from lance_core.publish.attempts import (
+    Key,
+    adopted_by_others,
+    attempt_files,
+    read_lease,
+    record_path,
+    staged_transaction_path,
+)
+from lance_core.publish.decisions import DecisionState, decide, look, look_many, read_decision
+from lance_core.publish.history import Search, search
+from lance_core.publish.in_use import Owners, complete_transaction, files_in_use
+from lance_core.publish.intent import ABORTS, Intent, list_intents, named_by, put_intent, remove_intent
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.table.operations import ReserveFragments
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+ITSELF = "itself"
+"""Who gives an attempt up that is the caller's own."""
+LATE_SECONDS = 7 * 24 * 3600.0
+"""So long the record of an aborted attempt stays, for files that a suspended writer writes late. Only tidiness depends on
+it."""
+_MOST_AT_ONCE = 10_000
+"""So many attempts one version aborts at most: its transaction must fit into the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbortRequest:
+    """`by`: who asks. `finished`: what to do with an attempt that has finished: "abort" it by a version, or "leave" it.
+    `committed_too`: clear away what an attempt of committed work left; otherwise it is refused. `certain`: a person's word
+    that it was not committed, where the log cannot tell. `dry_run` decides nothing and removes nothing. `now` (seconds since
+    the epoch) decides which records of aborted attempts have stayed long enough; None: the clock of this machine."""
+
+    by: str
+    finished: str = "leave"
+    committed_too: bool = False
+    certain: bool = False
+    dry_run: bool = False
+    now: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The result: `files` that went; `refusals` of attempts that were committed, or of which that is unknown; `left`:
+    attempts that stay, because they are finished, superseded or adopted."""
+
+    files: tuple[str, ...] = ()
+    refusals: Mapping[Key, LanceError] = field(default_factory=dict)
+    left: tuple[Key, ...] = ()
+
+
+def abort_attempt(store: Store, identity: str, attempt: str, *, certain: bool = False, by: str = "abort") -> list[str]:
+    """Abort an attempt: every file whose name carries it is removed, unless a version needs it. Returns the paths removed.
+
+    Doing it again is harmless. Raises IncompatibleConflictError when the work was committed, and CommitStateUnknownError
+    when that is unknown; nothing is removed then. Finished work is aborted by a version that changes no row, so that a
+    commit which is about to publish it loses. `certain=True` is a person's word that it was not committed, where the log
+    cannot tell.
+    """
+    return [*remove_attempt(store, (identity, attempt), AbortRequest(by, finished="abort", certain=certain)).files]
+
+
+def remove_attempt(store: Store, key: Key, request: AbortRequest) -> Removal:
+    """`remove_attempts` of one, whose refusal is raised."""
+    removal = remove_attempts(store, [key], request)
+    for error in removal.refusals.values():
+        raise error
+    return removal
+
+
+def remove_attempts(store: Store, keys: Sequence[Key], request: AbortRequest) -> Removal:
+    """Abort attempts and remove their files, except those that a version references or a living attempt adopts."""
+    keys = [*dict.fromkeys(keys)]
+    if not keys:
+        return Removal()
+    work = _Aborting(store, request)
+    work.decide(keys)
+    removal = work.remove()
+    freed = work.freed()
+    if freed and not request.dry_run:
+        more = remove_attempts(store, freed, replace(request, finished="leave", committed_too=True))
+        removal = replace(removal, files=(*removal.files, *more.files))
+    return removal
+
+
+def decide_against(store: Store, key: Key, *, by: str) -> bool:
+    """Abort an unfinished attempt and remove nothing. Whether `by` has decided: not when it has finished, or another was
+    first."""
+    return _decide_unfinished(store, key, by=by, known=None).aborted.get(key[1]) == by
+
+
+def _decide_unfinished(store: Store, key: Key, *, by: str, known: DecisionState | None) -> DecisionState:
+    """Decide against an attempt unless it has finished, was superseded, or is decided; read once more behind the put."""
+    identity, attempt = key
+
+    def choose(state: DecisionState) -> DecisionState | None:
+        keeps = state.is_decided(attempt) or state.is_finished(attempt) or attempt in state.superseded
+        return None if keeps else state.abort([attempt], by=by)
+
+    state = decide(store, identity, choose, known=known)
+    for _ in range(3):
+        behind = look(store, identity, start=max(1, state.number))
+        if behind.number >= state.number and choose(behind) is None:
+            return behind  # the number that was put is not void
+        state = decide(store, identity, choose)
+    return state
+
+
+class _Aborting:
+    """Some attempts on their way out."""
+
+    def __init__(self, store: Store, request: AbortRequest) -> None:
+        self._store, self._request = store, request
+        self._states: dict[str, DecisionState] = {}
+        self._begun: dict[Key, tuple[Attempt, float] | None] = {}
+        self._staged: dict[Key, StagedTransaction] = {}
+        self._doomed: list[Key] = []
+        self._gone: list[Key] = []
+        self._left: list[Key] = []
+        self._refusals: dict[Key, LanceError] = {}
+
+    def decide(self, keys: Sequence[Key]) -> None:
+        """What becomes of each."""
+        store = self._store
+        damaged: dict[str, LanceError] = {}
+        self._states = look_many(store, [key[0] for key in keys], damaged=damaged)  # type: ignore[arg-type]
+        self._refusals.update({key: damaged[key[0]] for key in keys if key[0] in damaged})
+        keys = [key for key in keys if key not in self._refusals]
+        self._begun = dict(zip(keys, each(store, keys, lambda store, key: read_lease(store, *key)), strict=True))
+        for key in keys:
+            state = self._states[key[0]]
+            if state.finished is not None and state.finished.attempt == key[1]:
+                self._staged[key] = state.finished
+        if not self._request.dry_run:
+            open_keys = [key for key in keys if self._is_open(key)]
+            decided = each(store, open_keys, self._against)
+            self._states.update({state.identity: state for state in decided})
+        finished = [key for key in keys if self._states[key[0]].is_finished(key[1])]
+        for key in finished:
+            self._staged[key] = self._states[key[0]].finished or self._staged[key]
+        if finished and self._request.finished == "abort" and not self._request.dry_run:
+            self._abort_finished(finished)
+        if not self._request.dry_run:
+            self._make_commits_lose(keys)
+        for key in keys:
+            self._sort(key)
+
+    def _make_commits_lose(self, keys: Sequence[Key]) -> None:
+        """Work that had finished and was committed without a version of its own (there was nothing to do, or a person says
+        so) may still be in the hands of a commit: a version makes its put fail before files go."""
+        without = [key for key in keys if self._was_committed_without_version(key) and self._begun[key] is not None]
+        newest = find_latest_version(self._store) if without and self._request.committed_too else None
+        if newest is not None:
+            self._publish_abort(newest, without)
+
+    def _was_committed_without_version(self, key: Key) -> bool:
+        state = self._states[key[0]]
+        done = state.committed
+        return done is not None and not done.has_witness and key[1] in (done.attempt, *state.superseded)
+
+    def _is_open(self, key: Key) -> bool:
+        """Whether it is neither decided nor finished nor superseded."""
+        state = self._states[key[0]]
+        return not (state.is_decided(key[1]) or state.is_finished(key[1]) or key[1] in state.superseded)
+
+    def _against(self, store: Store, key: Key) -> DecisionState:
+        return _decide_unfinished(store, key, by=self._request.by, known=None)
+
+    def _sort(self, key: Key) -> None:
+        identity, attempt = key
+        if key in self._refusals:
+            return
+        state, request = self._states[identity], self._request
+        if state.is_aborted(attempt):
+            self._doomed.append(key)
+        elif state.committed is not None and (state.committed.attempt == attempt or attempt in state.superseded):
+            if request.committed_too:
+                self._doomed.append(key)
+            else:
+                self._refusals[key] = _was_committed(self._store, identity, state.committed.version)
+        elif state.committed is not None and state.committed.attempt == "" and not request.committed_too:
+            self._refusals[key] = _was_committed(self._store, identity, state.committed.version)
+        elif request.dry_run and (request.finished == "abort" or self._is_open(key)):
+            self._doomed.append(key)
+        else:
+            self._left.append(key)
+
+    def _abort_finished(self, keys: Sequence[Key]) -> None:
+        newest = find_latest_version(self._store)
+        list_intents(self._store)  # one that only a newer release can read is refused before anything is said
+        keys = self._without_refused(keys)
+        for begin in range(0, len(keys), _MOST_AT_ONCE):
+            some = keys[begin : begin + _MOST_AT_ONCE]
+            intent = put_intent(self._store, Intent(naming.new_attempt(), ABORTS, attempts=dict(some), base=newest or 0))
+            if newest is None:
+                is_over = self._abort_creations(some, intent)
+            else:
+                self._publish_abort(newest, some)
+                is_over = self._say_aborted(some, intent)
+            if is_over:
+                remove_intent(self._store, intent)
+
+    def _without_refused(self, keys: Sequence[Key]) -> list[Key]:
+        """Those that an abort is not refused of by what is known already: what is refused leaves the table as it was."""
+        found = search(self._store, Search({key[0]: self._staged[key].read_version for key in keys}, commits_only=True))
+        self._states.update(found.states)
+        if not self._request.certain:
+            self._refusals.update({key: found.unknown[key[0]] for key in keys if key[0] in found.unknown})
+        return [key for key in keys if key not in self._refusals and key[0] not in found.versions]
+
+    def _publish_abort(self, newest: int, keys: Sequence[Key]) -> None:
+        """A version that changes no row and says what is aborted: commits that go on find it and refuse, and each put for a
+        number up to it has failed."""
+        properties = dict(abort_property(key[0], (key[1], *self._states[key[0]].superseded)) for key in keys)
+        transaction = Transaction(newest, str(uuids.uuid4()), ReserveFragments(0), properties=properties)
+        version = commit_transaction(self._store, transaction).version
+        log.info("%s: version %d aborts %s", self._store.uri, version, ", ".join(attempt for _, attempt in keys))
+
+    def _say_aborted(self, keys: Sequence[Key], intent: Intent) -> bool:
+        """Behind the version: look at the log, then decide, then look once more. Whether each has its decision."""
+        since = {key[0]: self._staged[key].read_version for key in keys}
+        found = search(self._store, Search(since, own=intent.commit, commits_only=True))
+        self._states.update(found.states)
+        is_over = True
+        for key in keys:
+            identity = key[0]
+            if identity in found.unknown and not self._request.certain:
+                self._refusals[key], is_over = found.unknown[identity], False
+            elif identity not in found.versions:
+                self._states[identity] = self._decide_finished(key)
+        return is_over
+
+    def _decide_finished(self, key: Key) -> DecisionState:
+        identity, attempt = key
+
+        def choose(state: DecisionState) -> DecisionState | None:
+            return (
+                None
+                if state.is_decided(attempt) or state.committed is not None
+                else state.abort([attempt], by=self._request.by)
+            )
+
+        state = decide(self._store, identity, choose)
+        return decide(self._store, identity, choose) if state.is_aborted(attempt) else state
+
+    def _abort_creations(self, keys: Sequence[Key], intent: Intent) -> bool:
+        """There is no table yet, so no version can say it: not while a commit may be about to create the table with it. A
+        commit that comes later finds this intent (see `commit`)."""
+        named = named_by(list_intents(self._store), [key[0] for key in keys], below=1, but=intent.commit)
+        for key in keys:
+            others = [item for item in named.get(key[0], ()) if not item.aborts]
+            if others and not self._request.certain:
+                self._refusals[key] = _nobody_knows(self._store, *key)
+            else:
+                self._states[key[0]] = self._decide_finished(key)
+        return True
+
+    def remove(self) -> Removal:
+        """The deletions: who adopts, then what the versions name, then the files."""
+        store = self._store
+        # Behind the decision: whoever adopts one of them later finds it. Before the log is read: an adopter that is not on
+        # record any more was committed, and then a version names what it adopted.
+        adopted = adopted_by_others(store, self._doomed)
+        doomed = self._gone = [key for key in self._doomed if key not in adopted]
+        left = (*self._left, *(key for key in self._doomed if key in adopted))
+        wanted = self._paths(doomed)
+        since = min((self._since(key) for key in doomed), default=0)
+        needed = files_in_use(store, Owners(key[1] for key in doomed), since=since) if wanted else frozenset()
+        paths = [path for path in wanted if not is_referenced(path, needed)]
+        if self._request.dry_run:
+            return Removal(tuple(paths), self._refusals, left)
+        delete_all(store, paths)
+        delete_all(store, [record_path(*key) for key in doomed if not self._may_write_on(key)])
+        return Removal(tuple(paths), self._refusals, left)
+
+    def _may_write_on(self, key: Key) -> bool:
+        """Whether a suspended writer of the attempt may still write, so that its record has to show its files."""
+        begun = self._begun[key]
+        is_unfinished = begun is not None and key not in self._staged and self._states[key[0]].is_aborted(key[1])
+        if not is_unfinished or begun is None or self._request.by == ITSELF:
+            return False
+        now = time.time() if self._request.now is None else self._request.now
+        return now < begun[1] + begun[0].lease_seconds + LATE_SECONDS
+
+    def freed(self) -> list[Key]:
+        """What those that are gone had adopted, unless it may still be published by itself."""
+        keys: dict[Key, None] = {}
+        for key in self._gone:
+            begun, staged = self._begun[key], self._staged.get(key)
+            adopts = (*(() if begun is None else begun[0].adopts), *(() if staged is None else staged.adopts))
+            keys.update(dict.fromkeys((key[0], item) for item in adopts))
+        return [key for key in keys if key not in self._begun and self._is_over(key)]
+
+    def _is_over(self, key: Key) -> bool:
+        state = self._states[key[0]]
+        return state.is_aborted(key[1]) or state.committed is not None
+
+    def _since(self, key: Key) -> int:
+        begun, staged = self._begun[key], self._staged.get(key)
+        versions = [item.read_version for item in (staged, begun and begun[0]) if item is not None]
+        return min(versions, default=0)
+
+    def _finished(self, key: Key) -> Attempt | None:
+        """What an attempt that has finished was begun with, where that is still on record."""
+        state, begun = self._states[key[0]], self._begun[key]
+        done = key in self._staged or key[1] in state.superseded
+        done = done or (state.committed is not None and state.committed.attempt == key[1])
+        return begun[0] if done and begun is not None else None
+
+    def _paths(self, keys: Sequence[Key]) -> list[str]:
+        """What they wrote. One that finished knows its files; of any other they are found by their names."""
+        found, unknown = [], []
+        for key in keys:
+            staged = self._staged.get(key)
+            transaction = None if staged is None else complete_transaction(self._store, staged)
+            if staged is None or transaction is None:
+                unknown.append(key[1])
+            else:
+                found += [*data_paths(transaction, writers=key[1:]), staged.transaction_path]
+        if unknown:
+            owners = Owners(unknown)
+            found += [path for path in attempt_files(self._store) if owners.has(path)]
+            # That of one which finished is known: a listing may lack it.
+            found += [staged_transaction_path(attempt) for attempt in map(self._finished, keys) if attempt is not None]
+        return [*dict.fromkeys(found)]
+
+
+def finished_reference(store: Store, identity: str, attempt: str) -> StagedTransaction | None:
+    """What an attempt was finished with, also when it is decided by now."""
+    state = look(store, identity)
+    for number in range(state.number, 0, -1):
+        found = read_decision(store, identity, number)
+        if found is not None and found.is_finished(attempt):
+            return found.finished
+    return None
+
+
+def _was_committed(store: Store, identity: str, version: int) -> IncompatibleConflictError:
+    return IncompatibleConflictError(
+        f"{store.uri}: {identity} was committed as version {version}; there is nothing to abort",
+        uri=store.uri,
+        version=version,
+        cure="To take its rows back, delete them or restore an older version.",
+    )
+
+
+def _nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and it is unknown whether its put "
+        "is still in flight",
+        uri=store.uri,
+        cure="Commit again: this settles it at once, whatever the other commit did.",
+    )

@@ -1,0 +1,219 @@
+"""The attempts of each identity: who is staging, since when, with which files.
+
+::
+
+    _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
+
+Every try is an attempt of its own. Its record is removed when the attempt is decided and its files are settled. Whether it
+finished, was aborted or was committed stands in the decision log of its identity (see `decisions`). A damaged record is
+named and left out of lists; nothing is concluded from a record that is not there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from lance_core.commit import naming
+from lance_core.errors import CorruptFileError, UnsupportedRecordError
+from lance_core.io.parallel import each
+from lance_core.io.store import Store
+from lance_core.publish.decisions import DecisionState, last_of, look, look_many
+from lance_core.publish.model import Attempt, StagedEntry, StagedTransaction
+from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""Identity and attempt."""
+
+STARTED = "started"
+
+
+def list_staged(
+    store: Store,
+    *,
+    now: float | None = None,
+    identity: str | None = None,
+    unsupported: list[UnsupportedRecordError] | None = None,
+) -> list[StagedEntry]:
+    """Every attempt that is at work or waits for its commit, or those of one identity, oldest first.
+
+    `now` (seconds since the epoch) decides which leases are over. What a newer release has written is refused, or, for a
+    caller that only shows the list, named in `unsupported`.
+    """
+    at = time.time() if now is None else now
+    keys = started_keys(store, identity)
+    begun = dict(zip(keys, each(store, keys, lambda store, key: _begun(store, key, unsupported)), strict=True))
+    wanted = {key[0] for key in keys} | ({identity} if identity else set())
+    states = _states(store, sorted(wanted), unsupported)
+    entries = [
+        _entry(key, begun[key], states[key[0]], now=at)
+        for key in keys
+        if key[0] in states and not states[key[0]].is_decided(key[1]) and begun[key] is not None
+    ]
+    listed = {(entry.identity, entry.attempt) for entry in entries}
+    for state in states.values():  # the record of its start is gone or damaged
+        if state.finished is not None and (state.identity, state.finished.attempt) not in listed:
+            entries.append(_entry((state.identity, state.finished.attempt), None, state, now=at))
+    return sorted(entries, key=lambda entry: entry.started)
+
+
+def _begun(store: Store, key: Key, unsupported: list[UnsupportedRecordError] | None) -> tuple[Attempt, float] | None:
+    try:
+        return _read_started(store, record_path(*key))
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+    except UnsupportedRecordError as error:
+        if unsupported is None:
+            raise
+        unsupported.append(error)
+    return None
+
+
+def _states(
+    store: Store, identities: Sequence[str], unsupported: list[UnsupportedRecordError] | None
+) -> dict[str, DecisionState]:
+    damaged: dict[str, CorruptFileError] = {}
+    states: dict[str, DecisionState] = {}
+    try:
+        states = look_many(store, identities, damaged=damaged)
+    except UnsupportedRecordError as error:
+        if unsupported is None:
+            raise
+        unsupported.append(error)
+        for identity in identities:
+            with suppress(UnsupportedRecordError):
+                states.update(look_many(store, [identity], damaged=damaged))
+    for damage in damaged.values():
+        log.warning("%s: set aside: %s", store.uri, damage)
+    return states
+
+
+def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, *, now: float) -> StagedEntry:
+    staged = state.finished if state.is_finished(key[1]) else None
+    if begun is None:
+        assert staged is not None
+        return StagedEntry(*key, "finished", staged.read_version, 0.0, 0.0, staged, state.spec or {})
+    attempt, renewed = begun
+    lease_until = renewed + attempt.lease_seconds
+    word = "running" if now < lease_until else "expired"
+    word = "superseded" if key[1] in state.superseded else word
+    return StagedEntry(
+        identity=key[0],
+        attempt=key[1],
+        state="finished" if staged is not None else word,
+        read_version=attempt.read_version,
+        started=attempt.started,
+        lease_until=lease_until,
+        staged=staged,
+        spec=attempt.spec,
+        asked=attempt.asked,
+    )
+
+
+def find_finished(store: Store, identity: str) -> StagedTransaction | None:
+    """What waits for its commit; a damaged decision is logged and counts as nothing."""
+    try:
+        return look(store, identity).finished
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+
+
+def read_started(store: Store, identity: str, attempt: str) -> Attempt | None:
+    """What an attempt was begun with; None when its record is gone or damaged."""
+    found = read_lease(store, identity, attempt)
+    return None if found is None else found[0]
+
+
+def read_lease(store: Store, identity: str, attempt: str) -> tuple[Attempt, float] | None:
+    """What an attempt was begun with, and when its lease was renewed; None when its record is gone or damaged."""
+    try:
+        return _read_started(store, record_path(identity, attempt))
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+
+
+def started_keys(store: Store, identity: str | None = None) -> list[Key]:
+    """Attempts that have a record of their own."""
+    found = [naming.parse_attempt_record(name, STARTED) for name in store.list_names(f"{naming.STAGED}/")]
+    return [key for key in found if key is not None and identity in (None, key[0])]
+
+
+def started_attempts(store: Store, identity: str) -> list[str]:
+    """Those of one identity."""
+    return [attempt for _, attempt in started_keys(store, identity)]
+
+
+def is_over(store: Store, identity: str, attempt: str) -> bool:
+    """For a task of the attempt: whether it was aborted or committed. Decisions that are folded are too old to speak of
+    it."""
+    state = last_of(store, identity)
+    return state is not None and state.is_decided(attempt)
+
+
+def adopted_by_others(store: Store, keys: Sequence[Key]) -> frozenset[Key]:
+    """Those of these (identity, attempt) whose files a living attempt on record, which is not among them, goes on with.
+
+    A record that cannot be read may adopt any attempt of its identity.
+    """
+    identities = {identity for identity, _ in keys}
+    others = [key for key in started_keys(store) if key[0] in identities and key not in keys] if keys else []
+    if not others:
+        return frozenset()
+    states = look_many(store, sorted({key[0] for key in others}), damaged={})
+
+    def adopted(store: Store, other: Key) -> list[Key]:
+        state = states.get(other[0])
+        if state is not None and state.is_aborted(other[1]):
+            return []
+        try:
+            found = _read_started(store, record_path(*other))
+        except (CorruptFileError, UnsupportedRecordError):
+            return [key for key in keys if key[0] == other[0]]
+        return [] if found is None else [(other[0], attempt) for attempt in found[0].adopts]
+
+    return frozenset(key for found in each(store, others, adopted) for key in found if key in keys)
+
+
+def attempt_files(store: Store) -> list[str]:
+    """Paths of everything that could be an attempt's: data, deletions, indices, staged transactions, unfinished writes."""
+    folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+    found = [entry.path for folder in folders for entry in store.list(f"{folder}/")]
+    found.extend(entry.path for folder in folders for entry in store.list_unfinished(f"{folder}/"))
+    return found
+
+
+def record_path(identity: str, attempt: str) -> str:
+    """Where an attempt's record is."""
+    return naming.staged_path(identity, STARTED, attempt=attempt)
+
+
+def staged_transaction_path(attempt: Attempt) -> str:
+    """Where an attempt's transaction is: the name has identity and attempt, so that two attempts never share a file."""
+    uuid = f"{attempt.identity}.{attempt.attempt}"
+    return naming.transaction_path(naming.transaction_name(attempt.read_version, uuid))
+
+
+def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
+    """Put the record of an attempt, or renew its lease."""
+    plain: Mapping[str, Any] = {"format": FORMAT, "attempt": attempt.to_dict(), "renewed": renewed}
+    write_record(store, record_path(attempt.identity, attempt.attempt), plain)
+
+
+def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
+    record = read_record(store, path)
+    if record is None:
+        return None
+    plain, renewed = record.get("attempt"), record.get("renewed")
+    if not isinstance(plain, Mapping) or isinstance(renewed, bool) or not isinstance(renewed, (int, float)):
+        raise CorruptFileError(f"{path}: attempt or renewed is missing or has a wrong type")
+    attempt = parse_record(Attempt, plain, where=path)
+    if record_path(attempt.identity, attempt.attempt) != path:
+        raise CorruptFileError(f"{path}: the record belongs to attempt {attempt.attempt} of {attempt.identity}")
+    return attempt, float(renewed)

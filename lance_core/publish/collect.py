@@ -1,0 +1,236 @@
+"""Collect the files and records of dead attempts and dead commits, at once and by name.
+
+::
+
+    attempt started, lease over, not finished       aborted: its files, its record
+    attempt that is aborted                          what a killed abort left, and files that a suspended writer wrote since
+    identity is committed                            records, staged transactions, files that no version refers to
+    finished, not committed                          wanted: nothing is touched, unless it is older than the caller bounds
+    intent all of whose work is decided              deletion and transaction files of its commit that no version refers to
+    unfinished write, untouched for long             itself
+
+A lease says whom to suspect. What may go is decided by `abort`, like every other removal.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_core.commit import naming
+from lance_core.commit.identities import Asked
+from lance_core.commit.references import is_referenced
+from lance_core.io.many import delete_all
+from lance_core.io.parallel import each
+from lance_core.io.store import Store, StoreEntry
+from lance_core.publish.abort import AbortRequest, Removal, remove_attempts
+from lance_core.publish.attempts import Key, attempt_files, read_lease, started_keys
+from lance_core.publish.decisions import DecisionState, look_many, read_decision
+from lance_core.publish.history import Search, search
+from lance_core.publish.in_use import Owners, files_in_use
+from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
+from lance_core.publish.model import Attempt, GarbageReport, StagedTransaction
+
+log = logging.getLogger(__name__)
+
+_LONG_WRITE_SECONDS = 7 * 24 * 3600.0
+"""A data file may be written for long; records, transactions and manifests are written at once."""
+
+
+def collect_garbage(
+    store: Store, *, dry_run: bool = False, now: float | None = None, abandon_after: float | None = None
+) -> GarbageReport:
+    """Remove files of dead attempts and commits; with `dry_run` only list them.
+
+    `now` (seconds since the epoch) decides which leases are over. `abandon_after`: staged work that has waited for its
+    commit for more seconds is aborted, and named in a warning; None keeps it for ever. Safe to run at any time and to be
+    killed at any point.
+    """
+    at = time.time() if now is None else now
+    intents = list_intents(store)
+    found = _find(store, at, abandon_after)
+    _settle_intents(store, intents, found)
+    unfinished = _left_unfinished(store, at)
+    sizes = _Sizes(store, unfinished)
+    if intents or found.everybody():
+        sizes.look()
+    removals = [
+        remove_attempts(store, found.over, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
+        remove_attempts(store, found.dead, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
+        abandoned := remove_attempts(
+            store, [*found.forgotten], AbortRequest("abandoned", finished="abort", dry_run=dry_run, now=at)
+        ),
+    ]
+    _name_abandoned(store, found, abandoned, at, dry_run=dry_run)
+    settled = _settled(store, intents)
+    left = _left_by(store, settled)
+    paths = [entry.path for entry in unfinished]
+    if not dry_run:
+        delete_all(store, [*left, *paths])
+        delete_all(store, [intent.path for intent in settled])
+        _tidy(store)
+    files = [*dict.fromkeys([path for removal in removals for path in removal.files] + left + paths)]
+    spared = {key for removal in removals for key in (*removal.left, *removal.refusals)}
+    gone = {attempt for identity, attempt in found.everybody() if (identity, attempt) not in spared}
+    return GarbageReport(
+        dry_run=dry_run,
+        files=tuple(sorted(files)),
+        bytes=sizes.of(files),
+        attempts=tuple(sorted({*gone, *(intent.commit for intent in settled)})),
+        abandoned=tuple(sorted(identity for identity, attempt in found.forgotten if (identity, attempt) not in spared)),
+    )
+
+
+class _Sizes:
+    """Sizes of files as they were before the collection."""
+
+    def __init__(self, store: Store, unfinished: Sequence[StoreEntry]) -> None:
+        self._store = store
+        self._known = {entry.path: entry.size for entry in unfinished}
+
+    def look(self) -> None:
+        """List the table: only where something is to go."""
+        folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+        self._known.update((entry.path, entry.size) for folder in folders for entry in self._store.list(f"{folder}/"))
+
+    def of(self, paths: Iterable[str]) -> int:
+        """Bytes of some files together."""
+        return sum(self._known.get(path, 0) for path in paths)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Attempts on record by the way they are to be treated, and those that wait for their commit."""
+
+    over: list[Key] = field(default_factory=list)
+    dead: list[Key] = field(default_factory=list)
+    forgotten: dict[Key, tuple[StagedTransaction, float]] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
+    asked: dict[Key, Mapping[str, object]] = field(default_factory=dict)
+
+    def everybody(self) -> list[Key]:
+        """All that are to go."""
+        return [*self.over, *self.dead, *self.forgotten]
+
+
+def _find(store: Store, now: float, abandon_after: float | None) -> _Found:
+    keys = started_keys(store)
+    begun = dict(zip(keys, each(store, keys, lambda store, key: read_lease(store, *key)), strict=True))
+    states = look_many(store, sorted({key[0] for key in keys}), damaged={})
+    waiting = {identity: state.finished.read_version for identity, state in states.items() if state.finished is not None}
+    if waiting:  # a commit that was killed before its decisions is found in the log
+        states.update(search(store, Search(waiting), states={name: states[name] for name in waiting}).states)
+    found = _Found(waiting=waiting)
+    for key, record in begun.items():
+        if key[0] in states:
+            _sort(store, found, key, record, states[key[0]], now=now, abandon_after=abandon_after)
+    return found
+
+
+def _sort(
+    store: Store,
+    found: _Found,
+    key: Key,
+    record: tuple[Attempt, float] | None,
+    state: DecisionState,
+    *,
+    now: float,
+    abandon_after: float | None,
+) -> None:
+    is_over = record is None or record[1] + record[0].lease_seconds < now
+    if record is not None:
+        found.asked[key] = record[0].asked
+    if state.is_decided(key[1]) or (state.committed is not None and (is_over or key[1] in state.superseded)):
+        found.over.append(key)
+    elif state.is_finished(key[1]):
+        assert state.finished is not None
+        since = _finished_at(store, state)
+        if abandon_after is not None and since + abandon_after < now:
+            found.forgotten[key] = (state.finished, since)
+    elif key[1] not in state.superseded and is_over:
+        found.dead.append(key)
+
+
+def _finished_at(store: Store, state: DecisionState) -> float:
+    """When the work that waits was finished (seconds since the epoch), by the clock of its task."""
+    if state.finished is None or state.finished.number == state.number:
+        return state.decided_at
+    before = read_decision(store, state.identity, state.finished.number)
+    return state.finished.planned_at if before is None else before.decided_at
+
+
+def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *, dry_run: bool) -> None:
+    verb = "would be aborted" if dry_run else "was aborted"
+    for key, (staged, since) in found.forgotten.items():
+        if key in removal.refusals:
+            continue
+        if key in removal.left:
+            log.warning("%s: %s waits for its commit, and was left: a living attempt goes on with it", store.uri, key[0])
+            continue
+        log.warning(
+            "%s: %s of %s, %d rows planned on version %d by %s, had waited for its commit for %.1f hours and %s",
+            store.uri, staged.operation, key[0], staged.num_rows, staged.read_version,
+            Asked.from_dict(found.asked.get(key, {})), (now - since) / 3600, verb,
+        )  # fmt: skip
+
+
+def _settle_intents(store: Store, intents: Sequence[Intent], found: _Found) -> None:
+    """What the intents name and the log knows gets its decision; the rest stays open."""
+    bases: dict[str, int] = {}
+    for intent in intents:
+        for identity in intent.attempts:
+            if identity not in found.waiting:
+                bases[identity] = min(intent.base, bases.get(identity, intent.base))
+    if bases:
+        search(store, Search(bases))
+
+
+def _settled(store: Store, intents: Sequence[Intent]) -> list[Intent]:
+    """Intents each of whose identities has its decision: committed, or just that attempt is aborted."""
+    states = look_many(store, sorted({name for intent in intents for name in intent.attempts}), damaged={})
+
+    def is_over(identity: str, attempt: str) -> bool:
+        state = states.get(identity)
+        return state is not None and (state.committed is not None or state.is_aborted(attempt))
+
+    return [intent for intent in intents if all(is_over(name, str(attempt)) for name, attempt in intent.attempts.items())]
+
+
+def _left_unfinished(store: Store, now: float) -> list[StoreEntry]:
+    """Unfinished writes that nobody can be at work on any more, whosever they are."""
+    found = []
+    for entry in store.list_unfinished(""):
+        is_long = entry.path.startswith((f"{naming.DATA}/", f"{naming.INDICES}/"))
+        if entry.modified + (_LONG_WRITE_SECONDS if is_long else STALE_SECONDS) < now:
+            found.append(entry)
+    return found
+
+
+def _left_by(store: Store, intents: Sequence[Intent]) -> list[str]:
+    """Deletion and transaction files of commits that no version needs."""
+    if not intents:
+        return []
+    # What a clearing that was killed has left of the attempts is found by the intent, too.
+    owners = Owners(str(name) for intent in intents for name in (intent.commit, *intent.attempts.values()) if name)
+    names = {uuid for intent in intents for uuid in (*intent.uuids, *intent.identities)}
+    left = [path for path in attempt_files(store) if owners.has(path) or _published_uuid(path) in names]
+    if not left:
+        return []
+    needed = files_in_use(store, owners, since=0, transactions=True)
+    return [path for path in left if not is_referenced(path, needed)]
+
+
+def _published_uuid(path: str) -> str:
+    folder, _, name = path.partition("/")
+    if folder != naming.TRANSACTIONS or not name.endswith(".txn"):
+        return ""
+    return name[: -len(".txn")].partition("-")[2]
+
+
+def _tidy(store: Store) -> None:
+    """Notes that nobody needs any more: progress of attempts without a record."""
+    attempts = {attempt for _, attempt in started_keys(store)}
+    notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
+    delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

@@ -1,0 +1,420 @@
+"""The commit of any number of staged transactions, exactly once, in as few versions as possible.
+
+::
+
+    decisions, log       leave out what is committed
+    intent               which work, and which files are this commit's, so that what it leaves can be found by name
+    load                 the staged transaction of each
+    fold -> check -> judge -> put -> decisions                  once per version to be
+    clear                the records and the staged transaction files of what is committed; then the intent
+
+Killed between any two steps, the same call again, or another commit, finishes the work at once: what is committed is found
+in the decisions or the log. Decisions that were read before the intent was there are trusted only where the log is whole.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
+from lance_core.commit.committed import Committed
+from lance_core.commit.conflicts import PartlyCommittedError
+from lance_core.commit.manifests import Listing, OpenVersion, list_once, open_newest
+from lance_core.errors import (
+    IncompatibleConflictError,
+    InputError,
+    LanceError,
+    NotFoundError,
+    RetryableConflictError,
+    StoreError,
+)
+from lance_core.io.parallel import begin, each
+from lance_core.io.store import Store
+from lance_core.publish.abort import AbortRequest, remove_attempts
+from lance_core.publish.decisions import DecisionState, decide, look_many, say_committed
+from lance_core.publish.errors import NotWholeError, not_decided, too_many_rounds
+from lance_core.publish.fold import Fold, plan_folds
+from lance_core.publish.history import Search, committed_in, search
+from lance_core.publish.intent import list_intents, named_by
+from lance_core.publish.members import Loaded, clear_committed, load_members, quietly, was_aborted
+from lance_core.publish.merge import MemberConflictError
+from lance_core.publish.model import ALREADY_COMMITTED, COMMITTED, CommitResult, StagedTransaction
+from lance_core.publish.ordering import Turns, blame_members
+from lance_core.publish.preconditions import (
+    distinct,
+    find_too_early,
+    lost_creation,
+    refuse_if_moved,
+    require_same_table,
+    versions_removed,
+)
+from lance_core.publish.publisher import Check, CommitRequest, IfMoved, Publisher, ReExecute
+from lance_core.publish.single import publish_single
+from lance_core.publish.table_id import table_id_of
+from lance_core.publish.tally import Tally
+from lance_core.table.draft import TableOptions
+
+log = logging.getLogger(__name__)
+
+_MAX_ROUNDS = 40
+
+
+def commit_staged(
+    store: Store,
+    refs: Sequence[StagedTransaction],
+    *,
+    if_moved: IfMoved = "fail",
+    options: TableOptions | None = None,
+    check: Check | None = None,
+    re_execute: ReExecute | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+) -> CommitResult:
+    """`commit` with these fields of a `CommitRequest`."""
+    request = CommitRequest(
+        refs=tuple(refs),
+        if_moved=if_moved,
+        options=options,
+        check=check,
+        re_execute=re_execute,
+        max_retries=max_retries,
+    )
+    return commit(store, request)
+
+
+def commit(store: Store, request: CommitRequest) -> CommitResult:
+    """Publish staged transactions exactly once; calling it again with the same references adds nothing.
+
+    Raises RetryableConflictError and StoreError (the same call may be made again), IncompatibleConflictError,
+    SchemaMismatchError, InputError (staged files gone, attempt aborted), whatever the check raises, and
+    CommitStateUnknownError when no decision tells and the history needed to decide is gone.
+    """
+    if request.if_moved not in ("fail", "overwrite"):
+        raise InputError(f"if_moved={request.if_moved!r} is invalid, expected 'fail' or 'overwrite'")
+    if not request.refs:
+        raise InputError("no staged transactions were passed", cure="Pass the results of the staging tasks.")
+    began = time.monotonic()
+    wanted = distinct(request.refs)
+    if request.single and request.check is None and len(wanted) == 1:
+        done = publish_single(store, request.refs[0], known=request.states.get(request.refs[0].identity))
+        if done is not None:
+            return done
+    service = _Commit(store, request, wanted)
+    try:
+        result = service.run()
+    except StoreError:
+        raise  # the intent stays: something may have been written, or a put may still land
+    except Exception:
+        service.publisher.end()
+        raise
+    return replace(result, seconds=round(time.monotonic() - began, 6))
+
+
+class _Commit:
+    """All that one call has read, written, or has in doubt."""
+
+    def __init__(self, store: Store, request: CommitRequest, wanted: Mapping[str, StagedTransaction]) -> None:
+        self._store, self._request, self._pending = store, request, dict(wanted)
+        self.publisher = Publisher(store, request, wanted)
+        self._tally, self._turns = Tally(), Turns()
+        self._repeated: set[str] = set()
+        self._states = dict(request.states)
+        self._known: dict[str, DecisionState] = {}
+        self._found_in_log: list[str] = []
+        self._loaded: dict[str, Loaded] = {}
+        self._table_id: str | None = None
+        self._opened: OpenVersion | None = None
+        self._opening: Callable[[], OpenVersion | None] | None = None
+        self._present: Sequence[int] | None = None
+
+    def run(self) -> CommitResult:
+        for _ in range(_MAX_ROUNDS + 2 * len(self._pending)):
+            if self._pending:
+                self._leave_out_committed()
+            if not self._pending:
+                break
+            try:
+                self._round()
+            except NotFoundError as error:
+                self._explain(error)
+        if self._pending:
+            raise too_many_rounds(self._store, _MAX_ROUNDS)
+        if not self._tally.versions and self._tally.refused:
+            raise next(iter(self._tally.refused.values()))
+        self._clear()
+        return self._tally.result()
+
+    def _leave_out_committed(self) -> None:
+        """What the decisions or the log know; what is not the attempt that waits is refused."""
+        is_fresh = not self._states and self.publisher.is_intended
+        if is_fresh:
+            self.publisher.wait_for_intent()
+        states = {uuid: self._states[uuid] for uuid in self._pending if uuid in self._states}
+        if len(states) < len(self._pending):
+            starts = {uuid: ref.number for uuid, ref in self._pending.items() if ref.number}
+            damaged: dict[str, LanceError] = {}
+            states = look_many(self._store, [*self._pending], starts=starts, damaged=damaged)  # type: ignore[arg-type]
+            for uuid, error in damaged.items():
+                self._refuse(uuid, _unreadable(self._store, uuid, error))
+        self._states = {}
+        listing = list_once(self._store)
+        if any(states[uuid].committed is None for uuid in self._pending):
+            self.publisher.intend(max(listing.numbers, default=0))
+        self._keep_listing(listing)
+        asked = Search(
+            {uuid: ref.read_version for uuid, ref in self._pending.items()},
+            own=self.publisher.commit_id,
+            open_at=self.publisher.versions,
+            listing=listing,
+            is_fresh=is_fresh,
+            prepare=self.publisher.wait_for_intent,
+        )
+        found = search(self._store, asked, states=states)
+        self._known.update(found.states)
+        for uuid, unknown in found.unknown.items():
+            self._refuse(uuid, unknown)
+        for uuid, version in found.versions.items():
+            if states[uuid].committed is None:
+                self._found_in_log.append(uuid)
+            self._settle(self._pending.pop(uuid), version, ALREADY_COMMITTED)
+        for uuid, ref in [*self._pending.items()]:
+            state = found.states[uuid]
+            if state.finished is not None and ref.attempt in (state.finished.attempt, *state.superseded):
+                self._pending[uuid] = state.finished
+            else:
+                self._refuse(uuid, was_aborted(self._store, ref, state))
+
+    def _round(self) -> None:
+        """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
+        self.publisher.wait_for_intent()
+        wanted = self._turns.ready(self._pending)
+        found = load_members(self._store, wanted, self._known)
+        for ref, item in zip(wanted, found, strict=True):
+            if isinstance(item, LanceError):
+                self._leave_out({ref.identity: item})
+        loaded = [item for item in found if isinstance(item, Loaded)]
+        if len(loaded) < len(found):
+            return  # some were committed since we looked, by another commit's hand, or were left out
+        opening, self._opening = self._opening, None
+        self._opened = open_newest(self._store) if opening is None else opening()
+        newest = None if self._opened is None else self._opened.manifest
+        folds = plan_folds(loaded, newest=newest, if_moved=self._request.if_moved)
+        if self._request.check is not None:
+            self._request.check([(item.ref, item.transaction) for item in loaded], newest)
+        early = find_too_early(self._store, folds, newest, self._request.concerns)
+        if early is not None:
+            self._part(*early)
+            return
+        if newest is None:
+            if self._refuse_aborted_creations(loaded):
+                return
+        else:
+            self._table_id = require_same_table(self._store, loaded, newest, table_id=self._table_id, present=self._present)
+        refuse_if_moved(self._store, folds, newest)
+        self._extend_intent(*(fold.transaction.uuid for fold in folds))
+        for fold in folds:
+            if not self._publish(fold):
+                return
+
+    def _publish(self, fold: Fold) -> bool:
+        """Publish a fold; False where the others have to be looked at again."""
+        try:
+            opened, self._opened = self._opened, None  # what is published first makes it old
+            done = self.publisher.commit(fold, opened)
+        except PartlyCommittedError:
+            return False
+        except MemberConflictError as error:
+            self._part(fold, error)
+            return False
+        except RetryableConflictError as error:
+            if fold.settles_late and error.other_version is not None:
+                return False  # the next round says which members it concerns
+            blamed = blame_members(self._store, fold, error, open_at=self.publisher.versions)
+            self._execute_again([fold.members[number] for number in blamed], error)
+            return False
+        except NotWholeError as error:
+            self._leave_out(error.refusals)
+            return False
+        except IncompatibleConflictError as error:
+            if lost_creation(fold, self._store):
+                return False
+            if len(fold.members) > 1 or not self._request.partial:
+                raise
+            self._refuse(fold.members[0].ref.identity, error)
+            return False
+        self._note(fold, done)
+        return not done.already  # else somebody else published it just now
+
+    def _leave_out(self, refusals: Mapping[str, LanceError]) -> None:
+        """Members that are not whole: refused, unless another commit published and cleared them, which it decided before."""
+        states = look_many(self._store, [*refusals], damaged={})
+        for uuid, refusal in refusals.items():
+            state = states.get(uuid)
+            if state is None or state.committed is None:
+                self._refuse(uuid, refusal)
+
+    def _explain(self, error: NotFoundError) -> None:
+        """A file that the commit needed is gone: another commit has published its member and cleared it, the member was
+        aborted, or a cleanup removed a version that it was compared with."""
+        if open_newest(self._store) is None:
+            raise error
+        states = look_many(self._store, [*self._pending])
+        refusals: dict[str, LanceError] = {}
+        for uuid, ref in self._pending.items():
+            state = states[uuid]
+            if state.committed is None and not state.is_finished(ref.attempt):
+                refusals[uuid] = was_aborted(self._store, ref, state)
+        if not refusals and all(state.committed is None for state in states.values()):
+            raise versions_removed(self._store, error) from error
+        for uuid, refusal in refusals.items():
+            self._refuse(uuid, refusal)
+
+    def _refuse_aborted_creations(self, loaded: Sequence[Loaded]) -> bool:
+        """There is no table, so no version can say what is aborted: an intent does, and this commit finishes it. Whether
+        there were any."""
+        self.publisher.wait_for_intent()
+        identities = [item.ref.identity for item in loaded]
+        named = named_by(list_intents(self._store), identities, below=1, but=self.publisher.commit_id)
+        for uuid, intents in named.items():
+            attempt = self._pending[uuid].attempt
+            aborts = [item for item in intents if item.aborts and item.attempts.get(uuid) == attempt]
+            if not aborts:
+                continue
+            if len(aborts) < len(intents):
+                raise RetryableConflictError(
+                    f"{self._store.uri}: {uuid} is being aborted while another commit may be about to publish it",
+                    uri=self._store.uri,
+                    cure="Commit again.",
+                )
+            state = decide(self._store, uuid, partial(_against, attempt=attempt))
+            self._refuse(uuid, was_aborted(self._store, self._pending[uuid], state))
+        states = look_many(self._store, identities)
+        for uuid in [uuid for uuid in identities if uuid in self._pending]:
+            state = states[uuid]
+            if state.committed is None and not state.is_finished(self._pending[uuid].attempt):
+                self._refuse(uuid, was_aborted(self._store, self._pending[uuid], state))
+        return any(uuid not in self._pending for uuid in identities)
+
+    def _extend_intent(self, *uuids: str) -> None:
+        self.publisher.extend_intent({ref.identity: ref.attempt for ref in self._pending.values()}, uuids=uuids)
+
+    def _refuse(self, uuid: str, error: LanceError) -> None:
+        """A member that cannot be committed: left out and named, or raised."""
+        if not self._request.partial:
+            raise error
+        log.warning("left out: %s", error)
+        self._tally.refused[uuid] = error
+        self._pending.pop(uuid, None)
+
+    def _keep_listing(self, found: Listing) -> None:
+        # The newest version is most likely needed next: it is read while the log is looked at.
+        self._opening, self._present = begin(self._store, lambda: found.open_newest(self._store)), found.numbers
+
+    def _note(self, fold: Fold, done: Committed) -> None:
+        """The fold is in the log: each member gets its decision, so that it stays known when the log is pruned."""
+        version, members = done.manifest.version, [item.ref.identity for item in fold.members]
+        table_id = self._table_id_at(done)
+
+        def note(store: Store, uuid: str) -> None:
+            work = committed_in(done.transaction, uuid, version=version, table_id=table_id)
+            self._known[uuid] = say_committed(store, work, by=self.publisher.commit_id, known=self._known.get(uuid))
+
+        try:
+            each(self._store, members, note)
+        except StoreError as error:
+            raise not_decided(self._store, version, error) from error
+        if done.already:
+            for uuid in members:  # a later listing may lag behind what was read now, and would say that it was not committed
+                self._settle(self._pending.pop(uuid), version, ALREADY_COMMITTED)
+            return
+        self._tally.num_versions += 1
+        self._tally.rebased += done.num_rebased
+        self._tally.published[version] = done.transaction, done.manifest.transaction_file
+        for item in fold.members:
+            self._settle(self._pending.pop(item.ref.identity), version, COMMITTED)
+            self._loaded[item.ref.identity] = item
+
+    def _table_id_at(self, done: Committed) -> str:
+        if self._table_id is None:
+            first = done.transaction.uuid if done.manifest.version == 1 else None
+            self._table_id = table_id_of(self._store) if first is None else first
+        return self._table_id
+
+    def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
+        self._tally.outcome[ref.identity] = outcome
+        self._tally.versions[ref.identity] = version
+        if outcome == COMMITTED:
+            self._tally.committed.append(ref)
+
+    def _execute_again(self, members: Sequence[Loaded], error: RetryableConflictError) -> None:
+        again = self._request.re_execute
+        stuck = [item for item in members if again is None or not self._may_try_again(item.ref)]
+        if stuck and not self._request.partial:
+            raise error
+        for item in stuck:
+            self._refuse(item.ref.identity, error)
+        for item in members:
+            if again is None or item in stuck:
+                continue
+            log.info("%s; staging again: %s", error, item.ref.identity)
+            self._tally.try_again(item.ref)
+            self._pending[item.ref.identity] = again(item.ref, self.publisher.commit_id)
+            self._extend_intent()
+
+    def _may_try_again(self, ref: StagedTransaction) -> bool:
+        return self._tally.may_try_again(ref.identity) and self._request.may_re_execute(ref)
+
+    def _part(self, fold: Fold, error: MemberConflictError) -> None:
+        """Members of a fold met a concurrent commit, or another member, in a row."""
+        again = [fold.members[number] for number in error.outdated]
+        for number, other in error.behind.items():
+            item = fold.members[number]
+            if item.ref.identity in self._repeated:
+                # Staged on the newest version and still in conflict: with a member that is not committed. That one goes
+                # first.
+                self._turns.wait(item.ref.identity, behind=fold.members[other].ref.identity, pending=self._pending)
+            else:
+                again.append(item)
+        self._execute_again(again, error)
+        self._repeated.update(item.ref.identity for item in again)
+
+    def _clear(self) -> None:
+        """Remove what is left of what was committed. Best effort: garbage collection does the same."""
+        tally, publisher = self._tally, self.publisher
+        last = [] if tally.refused else publisher.records
+        known: dict[int, list[Loaded]] = {}
+        for ref in tally.committed:
+            known.setdefault(tally.versions[ref.identity], []).append(self._loaded[ref.identity])
+        # The intent goes along where nothing else is to be cleared behind it.
+        is_all = bool(last) and len(known) == 1 and not self._found_in_log
+        done = [
+            quietly(
+                partial(
+                    clear_committed, self._store, items, published,
+                    named=named, states=self._known, last=last if is_all else (),
+                )
+            )
+            for version, items in known.items()
+            for published, named in [tally.published[version]]
+        ]  # fmt: skip
+        keys = [(uuid, attempt) for uuid in self._found_in_log for attempt in self._known[uuid].attempts()]
+        if keys:
+            quietly(lambda: remove_attempts(self._store, keys, AbortRequest("its commit", committed_too=True)))
+        if last and not (is_all and all(done)):
+            publisher.end()
+
+
+def _against(state: DecisionState, *, attempt: str) -> DecisionState | None:
+    is_over = state.is_decided(attempt) or state.committed is not None
+    return None if is_over else state.abort([attempt], by="an abort that was begun")
+
+
+def _unreadable(store: Store, uuid: str, error: LanceError) -> IncompatibleConflictError:
+    return IncompatibleConflictError(
+        f"{store.uri}: the decisions about {uuid} cannot be read: {error}",
+        uri=store.uri,
+        cure="Run `lance staged repair`, then clear its staging task.",
+    )

@@ -1,0 +1,193 @@
+"""Fold many staged transactions into as few versions as the format allows. Pure.
+
+::
+
+    Append a, Append b, …, Append z              -> one Append of all their fragments, one property per identity
+    creating Append a, b (no table yet)          -> one Overwrite on version 0: the table is born with both
+    creating Append a (the table is there now)   -> an Append, its field ids translated into the table's
+    Delete, Update of rows, Append               -> one Update (one Delete when there are only deletes); see `merge_rows`
+    appends that bring columns, other appends    -> one Merge (one Append when the columns are there by then); see `grow`
+    DataReplacement f0, DataReplacement f1       -> one DataReplacement, when they replace the same fields
+    anything else                                -> a version of its own, in order
+
+The uuid of a folded transaction follows from its members, so that two commits of the same set know each other.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lance_core.commit import identities
+from lance_core.commit.identities import CREATES_PROPERTY, GROWS_PROPERTY, published
+from lance_core.format.fragment import Fragment
+from lance_core.format.manifest import Manifest
+from lance_core.format.schema import Schema
+from lance_core.publish.adopt import adopt_fragments
+from lance_core.publish.growth import may_follow
+from lance_core.publish.members import Loaded
+from lance_core.publish.model import StagedTransaction
+from lance_core.table.operations import Append, DataReplacement, Delete, Merge, Overwrite, Restore, Update, UpdateMode
+from lance_core.table.transaction import Transaction
+
+_NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One version to be: the transaction and whose it is.
+
+    `strict`: it must not land on a table that moved. `merges_rows`, `grows`: what the transaction does is found out by
+    `merge_rows` or `grow`, on the newest version; until then it is the first member's.
+    """
+
+    transaction: Transaction
+    members: tuple[Loaded, ...]
+    strict: bool = False
+    merges_rows: bool = False
+    grows: bool = False
+
+    @property
+    def settles_late(self) -> bool:
+        """Whether the next round finds out again what it does, on a version that is newer still."""
+        return self.merges_rows or self.grows
+
+
+def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: str) -> list[Fold]:
+    """The versions to commit, in order. `newest` is the table now, None when there is none.
+
+    Raises SchemaMismatchError when a creating append does not fit the table that was created since.
+    """
+    folds: list[Fold] = []
+    for group in _groups([_settle_creation(item, newest) for item in items]):
+        folds.append(_fold(group, if_moved=if_moved))
+    return folds
+
+
+def creates(transaction: Transaction) -> bool:
+    """Whether a staged Overwrite is an append that found no table."""
+    return bool(identities.creates(transaction.properties))
+
+
+def fold_uuid(members: Iterable[StagedTransaction]) -> str:
+    """The uuid of the transaction that carries these members: their own when there is one, else made of all of theirs."""
+    keys = sorted(f"{ref.identity}:{ref.attempt}" for ref in members)
+    return keys[0].rpartition(":")[0] if len(keys) == 1 else str(uuids.uuid5(_NAMESPACE, "\n".join(keys)))
+
+
+def _settle_creation(item: Loaded, newest: Manifest | None) -> Loaded:
+    operation = item.transaction.operation
+    if newest is None or not creates(item.transaction) or not isinstance(operation, Overwrite):
+        return item
+    properties = {name: text for name, text in item.transaction.properties.items() if name != CREATES_PROPERTY}
+    # Judged from here on: the schema was checked against this very version.
+    settled = Transaction(newest.version, item.transaction.uuid, operation, properties=properties)
+    if may_follow(item.transaction):
+        return Loaded(item.ref, replace(settled, operation=Merge(tuple(operation.fragments), operation.schema)))
+    fragments = adopt_fragments(operation.fragments, staged=operation.schema, table=newest.schema)
+    return Loaded(item.ref, replace(settled, operation=Append(fragments)))
+
+
+def _groups(items: Sequence[Loaded]) -> list[list[Loaded]]:
+    """Members of one version each. What folds joins the first group of its kind; the others keep their places."""
+    groups: list[list[Loaded]] = []
+    open_groups: dict[object, list[Loaded]] = {}
+    takes_rows = any(_takes_rows(item.transaction) for item in items)
+    grows = any(_grows(item.transaction) for item in items)
+    for item in items:
+        key = _fold_key(item.transaction, takes_rows=takes_rows, grows=grows)
+        if key is None:
+            groups.append([item])
+        elif key in open_groups:
+            open_groups[key].append(item)
+        else:
+            open_groups[key] = [item]
+            groups.append(open_groups[key])
+    return groups
+
+
+def _takes_rows(transaction: Transaction) -> bool:
+    """Whether it deletes or moves rows in a way that merges with others of its kind."""
+    operation = transaction.operation
+    if isinstance(operation, Update):
+        plain = operation.inserted_rows is None and not operation.compacted_sstables
+        return plain and operation.update_mode is UpdateMode.REWRITE_ROWS
+    return isinstance(operation, Delete)
+
+
+def _grows(transaction: Transaction) -> bool:
+    """Whether it appends rows together with their columns."""
+    return isinstance(transaction.operation, Merge) and may_follow(transaction)
+
+
+def _fold_key(transaction: Transaction, *, takes_rows: bool, grows: bool) -> object | None:
+    operation = transaction.operation
+    if _takes_rows(transaction) or (isinstance(operation, Append) and takes_rows):
+        return Update
+    if isinstance(operation, Append):
+        return Merge if grows else Append
+    if _grows(transaction):
+        return Merge
+    if isinstance(operation, Overwrite) and creates(transaction):
+        # Tables to be with other columns are not joined here: the first one creates the table, the others add to it.
+        return (Overwrite, _columns(operation.schema)) if may_follow(transaction) else Overwrite
+    if isinstance(operation, DataReplacement):
+        return (DataReplacement, operation.touches().fields)
+    return None
+
+
+def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
+    first = members[0].transaction
+    operation = first.operation
+    if isinstance(operation, (Overwrite, Restore)):
+        # A creation must never erase a table that was created since, whatever the caller says about moved tables.
+        strict = if_moved == "fail" or creates(first)
+    else:
+        strict = False
+    if any(_grows(item.transaction) for item in members):
+        return Fold(_joined(members, operation), tuple(members), grows=True)
+    if len(members) == 1:
+        return Fold(replace(first, properties=_published(first)), tuple(members), strict)
+    if any(_takes_rows(item.transaction) for item in members):
+        return Fold(_joined(members, operation), tuple(members), merges_rows=True)
+    if isinstance(operation, Append):
+        folded = Append(tuple(_all_fragments(members)))
+        return Fold(_joined(members, folded), tuple(members), strict)
+    if isinstance(operation, Overwrite):
+        fragments = [*operation.fragments]
+        for item in members[1:]:
+            other = item.transaction.operation
+            assert isinstance(other, Overwrite)
+            fragments += adopt_fragments(other.fragments, staged=other.schema, table=operation.schema)
+        return Fold(_joined(members, replace(operation, fragments=tuple(fragments))), tuple(members), strict)
+    assert isinstance(operation, DataReplacement)
+    replacements = [entry for item in members for entry in item.transaction.operation.replacements]  # type: ignore[attr-defined]
+    return Fold(_joined(members, DataReplacement(tuple(replacements))), tuple(members), strict)
+
+
+def _columns(schema: Schema) -> tuple[tuple[str, str], ...]:
+    return tuple((schema.path_of(item.id), item.logical_type) for item in schema.fields)
+
+
+def _all_fragments(members: Iterable[Loaded]) -> Iterator[Fragment]:
+    for item in members:
+        operation = item.transaction.operation
+        assert isinstance(operation, Append)
+        yield from operation.fragments
+
+
+def _published(transaction: Transaction) -> dict[str, str]:
+    properties = published(transaction.properties)
+    if not isinstance(transaction.operation, Merge):
+        properties.pop(GROWS_PROPERTY, None)
+    return properties
+
+
+def _joined(members: Sequence[Loaded], operation: object) -> Transaction:
+    properties: dict[str, str] = {}
+    for item in members:
+        properties.update(_published(item.transaction))
+    # Whatever happened since the oldest of them was planned concerns the fold.
+    read_version = min(item.transaction.read_version for item in members)
+    return Transaction(read_version, fold_uuid(item.ref for item in members), operation, properties=properties)  # type: ignore[arg-type]

@@ -1,0 +1,400 @@
+"""Find out whether an identity was committed. Decisions show it first, the log decides, nothing is guessed.
+
+::
+
+    decision        `committed`; it counts if the log does not contradict it: its version is not beyond the newest, and,
+    where
+                    that version is still there, it carries the identity, and where it is not, it is of this table; else it
+                    is void
+    log             the transaction of every version after the one the work was staged on
+    log with gaps   intents, then what is settled and the decisions once more, then the log once more. What no intent names
+                    whose base is below the gap was not in it. Files of the attempt in the newest version prove the rest;
+                    what they do not is unknown
+
+`settled.json` is a version: what was committed up to it has its decision. A cleanup raises it before it prunes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lance_core.commit import naming
+from lance_core.commit.history import is_ancestor
+from lance_core.commit.identities import aborts_of, carries, identities_of
+from lance_core.commit.manifests import Listing, OpenAt, list_once, load_manifest, open_or_none, version_numbers
+from lance_core.commit.references import referenced_files
+from lance_core.commit.transactions import load_transaction, transaction_of
+from lance_core.errors import CommitStateUnknownError, CorruptFileError, NotFoundError
+from lance_core.format.manifest import Manifest
+from lance_core.io.parallel import each
+from lance_core.io.store import Store
+from lance_core.publish.decisions import CommittedWork, DecisionState, list_identities, look_many, say_committed
+from lance_core.publish.intent import Intent, list_intents, named_by
+from lance_core.publish.model import StagedTransaction
+from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+from lance_core.publish.table_id import is_other_table, keep_table_id, table_id_of
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+SETTLED_PATH = f"{naming.PRIVATE}/settled.json"
+_FEW = 4
+"""So many versions are read sooner than the note up to where all is settled."""
+_MAX_LOOKS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`settled.json`."""
+
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is asked: identities with the version that each was staged on. `own`: the commit of the caller, whose intent says
+    nothing. `commits_only`: intents of aborts say nothing, either. `open_at` opens a version, for a caller that asks for the
+    same ones again; `listing` are the versions as it has just listed them. `is_fresh`: its states were read behind its
+    intent; else what is settled says nothing until they are read again, behind `prepare`, which waits for the intent."""
+
+    since: Mapping[str, int]
+    own: str = ""
+    commits_only: bool = False
+    open_at: OpenAt = open_or_none
+    listing: Listing | None = None
+    is_fresh: bool = True
+    prepare: Callable[[], None] = lambda: None
+
+
+@dataclass
+class Found:
+    """What is known: versions of what was committed, errors of what is unknown, the states of all, attempts that a version
+    of the log says are aborted."""
+
+    versions: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, CommitStateUnknownError] = field(default_factory=dict)
+    states: dict[str, DecisionState] = field(default_factory=dict)
+    aborted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def find_committed(store: Store, identity: str, since_version: int) -> int | None:
+    """The version at which an identity was committed, None when it certainly was not.
+
+    Looks at its decisions, then at the transaction of every version after `since_version` (0: from the beginning). Raises
+    CommitStateUnknownError when some of those are gone and an intent names it.
+    """
+    found = search(store, Search({identity: since_version}))
+    for error in found.unknown.values():
+        raise error
+    return found.versions.get(identity)
+
+
+def search(store: Store, asked: Search, *, states: Mapping[str, DecisionState] | None = None) -> Found:
+    """Find out about many identities; the log is read once. `states`: what the caller has just read."""
+    found, damaged = Found(), dict[str, CorruptFileError]()
+    found.states.update(look_many(store, [*asked.since], damaged=damaged) if states is None else states)
+    for identity, error in damaged.items():
+        found.unknown[identity] = CommitStateUnknownError(str(error), uri=store.uri, cure=error.cure or "")
+    listing = asked.listing or list_once(store)
+    newest = max(listing.numbers, default=0)
+    if any(state.committed is not None and state.committed.version > newest for state in found.states.values()):
+        listing = list_once(store)  # one of a version younger than the listing would look void
+    _take_decided(store, found, listing.numbers)
+    if listing.numbers:
+        _look_in_log(store, asked, found, listing.numbers)
+    return found
+
+
+def _take_decided(store: Store, found: Found, present: Sequence[int]) -> None:
+    committed = [state.committed for state in found.states.values() if state.committed is not None]
+    void = void_work(store, committed, present) if committed else {}
+    for identity in void:
+        found.states[identity] = found.states[identity].void()
+    found.versions.update({item.identity: item.version for item in committed if item.identity not in void})
+
+
+def known_commit(store: Store, identity: str) -> CommittedWork | None:
+    """The decision that an identity was committed, if the log does not contradict it."""
+    state = look_many(store, [identity])[identity]
+    if state.committed is None or void_work(store, [state.committed], version_numbers(store)):
+        return None
+    return state.committed
+
+
+def void_work(store: Store, works: Iterable[CommittedWork], present: Sequence[int]) -> dict[str, str]:
+    """Decisions that are not of this table as it is, by identity, with the reason: it was made again or restored."""
+    newest, there = (present[-1] if present else 0), set(present)
+    void: dict[str, str] = {}
+    by_version: dict[int, list[CommittedWork]] = {}
+    pruned: list[CommittedWork] = []
+    for work in works:
+        if work.version > newest:
+            void[work.identity] = f"it refers to version {work.version}, but the newest version is {newest}"
+        elif work.has_witness and work.version in there:
+            by_version.setdefault(work.version, []).append(work)
+        elif work.table_id:
+            pruned.append(work)
+    for version, items in by_version.items():
+        transaction = _load(store, version)
+        others = [item for item in items if transaction is not None and not _made_it(transaction, item)]
+        if others and transaction is not None and _may_be_stray(store, version, transaction, there, may_be_twice=True):
+            pruned.extend(item for item in others if item.table_id)  # theirs was pruned, and the number taken again
+            continue
+        void.update({item.identity: f"version {version} of this table has another transaction" for item in others})
+    table_id = table_id_of(store, present=there) if pruned else ""
+    for work in pruned:
+        if is_other_table(work.table_id, table_id):
+            void[work.identity] = f"it belongs to table {work.table_id}, but this one is {table_id}"
+    for identity, reason in void.items():
+        log.warning("%s: the decision that %s was committed is ignored: %s", store.uri, identity, reason)
+    return void
+
+
+def _made_it(transaction: Transaction, work: CommittedWork) -> bool:
+    return transaction.uuid == work.transaction or carries(transaction, work.identity)
+
+
+def _look_in_log(store: Store, asked: Search, found: Found, present: Sequence[int]) -> None:
+    """The log, and behind a gap: intents, what is settled, decisions, the log once more."""
+    named: dict[str, list[Intent]] = {}
+    known: dict[str, int] = {}
+    settled: int | None = None if asked.is_fresh else 0
+    for _ in range(_MAX_LOOKS):
+        silent = {name: since for name, since in asked.since.items() if not _is_known(found, name)}
+        if not silent:
+            return
+        gaps, settled = _read_log(store, asked, found, silent, present, settled)
+        gaps = {name: gap for name, gap in gaps.items() if not _is_known(found, name)}
+        # What was seen before the intents and the decisions: nothing of it is unknown that no intent names.
+        doubtful = {name: gap for name, gap in gaps.items() if known.get(name, 0) >= gap}
+        _judge_gaps(store, found, {name: gap for name, gap in doubtful.items() if name in named}, asked)
+        open_gaps = {name: gap for name, gap in gaps.items() if known.get(name, 0) < gap}
+        if not open_gaps:
+            return
+        asked.prepare()
+        intents = [item for item in list_intents(store) if not (asked.commits_only and item.aborts)]
+        for name, gap in open_gaps.items():
+            named.pop(name, None)
+            named.update(named_by(intents, [name], below=gap, but=asked.own))
+        settled = settled_version(store)
+        before = {name: found.states[name] for name in open_gaps}
+        again = look_many(store, [*open_gaps], damaged={})
+        found.states.update({name: again.get(name, before[name]) for name in open_gaps})
+        present = version_numbers(store)
+        _take_decided(store, found, present)
+        known.update(open_gaps)
+    raise CommitStateUnknownError(
+        f"{store.uri}: versions were removed {_MAX_LOOKS} times while they were read",
+        uri=store.uri,
+        cure="Retry when the cleanup of old versions has finished.",
+    )
+
+
+def _is_known(found: Found, identity: str) -> bool:
+    return identity in found.versions or identity in found.unknown
+
+
+def _read_log(
+    store: Store,
+    asked: Search,
+    found: Found,
+    silent: Mapping[str, int],
+    present: Sequence[int],
+    settled: int | None,
+) -> tuple[dict[str, int], int | None]:
+    """The highest number that is gone, of each identity for which one is; and what is settled, if that was asked."""
+    there = set(present)
+    wanted = range(min(silent.values()) + 1, present[-1] + 1)
+    if settled is None and (len(wanted) > _FEW or not there.issuperset(wanted)):
+        settled = settled_version(store)
+    if settled:  # of these the decisions would tell
+        wanted = range(max(wanted.start, min(settled, present[-1]) + 1), wanted.stop)
+    gone = [version for version in wanted if version not in there]
+    numbers = [version for version in wanted if version in there]
+    for version, opened in zip(numbers, each(store, numbers, asked.open_at), strict=True):
+        transaction = None if opened is None else transaction_of(store, opened)
+        if transaction is None:
+            gone.append(version)
+            continue
+        carried = [identity for identity in silent if carries(transaction, identity)]
+        aborts = aborts_of(transaction)
+        # Where the number before is there, a tag may keep it alone: what would count is judged all the same.
+        if (carried or (version - 1 not in there and version != 1)) and _may_be_stray(store, version, transaction, there):
+            gone.append(version)
+            continue
+        found.aborted.update({identity: aborts[identity] for identity in silent if identity in aborts})
+        for identity in carried:
+            work = committed_in(transaction, identity, version=version, table_id=table_id_of(store, present=there))
+            found.states[identity] = say_committed(store, work, by="the log", known=found.states[identity])
+            found.versions[identity] = version
+    gaps = {name: max((number for number in gone if number > since), default=0) for name, since in silent.items()}
+    return {name: gap for name, gap in gaps.items() if gap}, settled
+
+
+def committed_in(transaction: Transaction, identity: str, *, version: int, table_id: str) -> CommittedWork:
+    """What the log says about an identity that a version carries."""
+    note = identities_of(transaction).get(identity, {})
+    asked = note.get("asked")
+    return CommittedWork(
+        identity=identity,
+        version=version,
+        attempt=str(note.get("attempt", "")),
+        transaction=transaction.uuid,
+        digest=str(note.get("digest", "")),
+        table_id=table_id,
+        asked=asked if isinstance(asked, Mapping) else {},
+    )
+
+
+def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: Search) -> None:
+    """What an intent names whose base is below the gap: in use, or unknown."""
+    if not doubtful:
+        return
+    newest = load_manifest(store)
+    used = dict(_in_use(newest, {name: found.states[name] for name in doubtful}))
+    shown = _load(store, newest.version) if used else None
+    for identity, gap in doubtful.items():
+        staged = used.get(identity)
+        if staged is None:
+            found.unknown[identity] = _unknown(store, identity, gap)
+            continue
+        work = CommittedWork(
+            identity,
+            newest.version,
+            staged.attempt,
+            transaction="" if shown is None else shown.uuid,  # whose files are its own: the log shows it
+            digest=staged.digest,
+            table_id=table_id_of(store),
+        )
+        found.states[identity] = say_committed(store, work, by="files in use", known=found.states[identity])
+        found.versions[identity] = newest.version
+
+
+def _in_use(newest: Manifest, states: Mapping[str, DecisionState]) -> Iterator[tuple[str, StagedTransaction]]:
+    """Those whose files the newest version refers to: they were committed, in that version or before."""
+    # Not the transaction's file: a version that aborts an attempt names its own after that attempt.
+    used = [path for path in referenced_files(newest) if not path.startswith(f"{naming.TRANSACTIONS}/")]
+    for identity, state in states.items():
+        staged = state.finished
+        if staged is not None and any(naming.is_of_any(path, (*staged.writers, *state.superseded)) for path in used):
+            yield identity, staged
+
+
+def _may_be_stray(
+    store: Store, version: int, transaction: Transaction, known: Collection[int], *, may_be_twice: bool = False
+) -> bool:
+    """Whether no later version comes from this one, or none can be seen to: it was put where others had been pruned (see
+    `commit.history`). Also where it is gone by now: whoever has put it there may have found so, and removed it.
+
+    Whosever it is: one that fills the number of a commit that was pruned would hide the gap. `may_be_twice` as there.
+    """
+    if version == max(known):
+        return False  # nothing is above it
+    try:
+        return not is_ancestor(store, load_manifest(store, version), transaction, may_be_twice=may_be_twice)
+    except (NotFoundError, CommitStateUnknownError):
+        return True
+
+
+def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
+    """Identities of which it is unknown whether they were committed, each with a version whose history is gone.
+
+    `since` gives the version that each was staged on. Reads only.
+    """
+    states = look_many(store, [*since], damaged={})
+    silent = {name: since[name] for name, state in states.items() if state.committed is None}
+    present = version_numbers(store)
+    if not silent or not present:
+        return {}
+    there, settled = set(present), settled_version(store)
+    wanted = range(max(min(silent.values()), settled) + 1, present[-1] + 1)
+    gone = [version for version in wanted if version not in there]
+    if not gone:
+        return {}
+    for transaction in each(store, [version for version in wanted if version in there], _load):
+        silent = {name: base for name, base in silent.items() if transaction is None or not carries(transaction, name)}
+    used = dict(_in_use(load_manifest(store), {name: states[name] for name in silent}))
+    intents = list_intents(store)
+    gaps = {name: max((number for number in gone if number > base), default=0) for name, base in silent.items()}
+    return {name: gap for name, gap in gaps.items() if gap and name not in used and named_by(intents, [name], below=gap)}
+
+
+def settled_version(store: Store) -> int:
+    """Up to which version all that was committed has its decision."""
+    record = read_record(store, SETTLED_PATH)
+    return 0 if record is None else parse_record(Settled, record, where=SETTLED_PATH).version
+
+
+def settle_history(
+    store: Store,
+    doomed: Sequence[int],
+    *,
+    newest: int,
+    load: Callable[[Store, int], Transaction | None] | None = None,
+) -> None:
+    """Before versions are pruned: finish the intents, give what the doomed versions carry its decision, and raise `settled`.
+
+    `newest` was read before this call, and all doomed versions are below it. `load` gives the transaction of a version, for
+    a caller that has read them already.
+    """
+    if not doomed:
+        return
+    intents, present = list_intents(store), version_numbers(store)
+    table_id = keep_table_id(store, present=present, doomed=doomed, load=load)
+    _decide_carried(store, doomed, load or _load, table_id)
+    bases: dict[str, int] = {}
+    for intent in intents:
+        for identity in intent.attempts:
+            bases[identity] = min(intent.base, bases.get(identity, intent.base))
+    found = search(store, Search(bases)) if bases else Found()
+    if not found.unknown and newest > settled_version(store):
+        write_record(store, SETTLED_PATH, {"format": FORMAT, "version": newest})
+
+
+def _decide_carried(
+    store: Store, doomed: Sequence[int], load: Callable[[Store, int], Transaction | None], table_id: str
+) -> None:
+    """What the versions that go say of identities, where nobody has noted it: their records may have been removed by
+    hand."""
+    works: dict[str, CommittedWork] = {}
+    for version in sorted(doomed):
+        transaction = load(store, version)
+        for identity in () if transaction is None else identities_of(transaction):
+            assert transaction is not None
+            works[identity] = committed_in(transaction, identity, version=version, table_id=table_id)
+    if not works:
+        return
+    states = look_many(store, [*works], damaged={})
+
+    def note(store: Store, identity: str) -> None:
+        if identity in states:
+            say_committed(store, works[identity], by="cleanup", known=states[identity])
+
+    each(store, [*works], note)
+
+
+def list_committed(store: Store, *, damaged: dict[str, CorruptFileError] | None = None) -> list[CommittedWork]:
+    """Everything that decisions of their own say was committed, by version."""
+    states = look_many(store, [*list_identities(store)], damaged={} if damaged is None else damaged)
+    found = [state.committed for state in states.values() if state.committed is not None]
+    return sorted(found, key=lambda item: (item.version, item.identity))
+
+
+def _load(store: Store, version: int) -> Transaction | None:
+    try:
+        return load_transaction(store, version)
+    except NotFoundError:
+        return None
+
+
+def _unknown(store: Store, identity: str, gap: int) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"{store.uri}: it is unknown whether {identity} was committed: no decision says so, "
+        f"a commit or an abort of it had begun, and the history of version {gap} was removed",
+        uri=store.uri,
+        version=gap,
+        cure="Check whether its rows are in the table, then run `lance staged abort --certain` (they are not) or "
+        "`lance staged settle --version N` (they are).",
+    )

@@ -1,0 +1,139 @@
+"""The members of a commit: load their staged transactions, see that their files are there, and clear what is committed.
+
+::
+
+    load_members     the staged transaction of each reference
+    lost_files       refusals of those whose files are gone
+    clear_committed  superseded deletion files, the staged transaction, the record of the start; the decisions keep the
+    memory
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lance_core.commit import naming
+from lance_core.commit.references import data_paths, deletion_paths, fragment_paths, named_fragments
+from lance_core.commit.transactions import read_transaction_file
+from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
+from lance_core.io.many import delete_landed, missing
+from lance_core.io.parallel import each
+from lance_core.io.store import Store
+from lance_core.publish.abort import AbortRequest, remove_attempts
+from lance_core.publish.attempts import record_path
+from lance_core.publish.decisions import DecisionState
+from lance_core.publish.model import StagedTransaction
+from lance_core.table.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A staged transaction with its reference."""
+
+    ref: StagedTransaction
+    transaction: Transaction
+
+
+def load_members(
+    store: Store, refs: Sequence[StagedTransaction], states: Mapping[str, DecisionState]
+) -> list[Loaded | LanceError]:
+    """What references refer to; the refusal of one that cannot be committed."""
+
+    def load(store: Store, ref: StagedTransaction) -> Loaded | LanceError:
+        state = states.get(ref.identity)
+        try:
+            known = None if state is None or not state.is_finished(ref.attempt) else state.transaction
+            if known is None and ref.transaction_path:
+                known = read_transaction_file(store, ref.transaction_path)
+        except LanceError as error:
+            if error.retryable:
+                raise
+            return error
+        if known is None:
+            return files_gone(store, ref, [ref.transaction_path])
+        if known.uuid == ref.identity:
+            return Loaded(ref, known)
+        # Committed work is found by the uuid: under another one it would not be found, and would be committed twice.
+        return CorruptFileError(
+            f"{store.uri}: {ref.transaction_path}: the uuid is {known.uuid!r}, expected {ref.identity!r}",
+            uri=store.uri,
+            cure="Abort the staged transaction (`lance staged abort`) and clear its staging task.",
+        )
+
+    return each(store, refs, load)
+
+
+def lost_files(store: Store, items: Sequence[Loaded]) -> dict[str, LanceError]:
+    """Refusals of those that have lost files, by identity; all files are looked for at once."""
+    named = {item.ref.identity: data_paths(item.transaction, writers=item.ref.writers) for item in items}
+    gone = frozenset(missing(store, [path for paths in named.values() for path in paths]))
+    lost = {item.ref: [path for path in named[item.ref.identity] if path in gone] for item in items}
+    return {ref.identity: files_gone(store, ref, paths) for ref, paths in lost.items() if paths}
+
+
+def files_gone(store: Store, ref: StagedTransaction, paths: Sequence[str]) -> IncompatibleConflictError:
+    """The refusal of a member that is not whole."""
+    return IncompatibleConflictError(
+        f"{store.uri}: {len(paths)} staged files of {ref.identity} no longer exist, for example {paths[0]}",
+        uri=store.uri,
+        cure="The cleanup of another library may have removed them before the commit; run the staging task again.",
+    )
+
+
+def was_aborted(store: Store, ref: StagedTransaction, state: DecisionState) -> IncompatibleConflictError:
+    """The refusal of a member that does not wait for its commit."""
+    now = "nothing is staged" if state.finished is None else f"attempt {state.finished.attempt} is staged"
+    return IncompatibleConflictError(
+        f"{store.uri}: attempt {ref.attempt} of {ref.identity} was aborted; for this identity {now}",
+        uri=store.uri,
+        cure="Run the staging task again and commit its result.",
+    )
+
+
+def clear_committed(
+    store: Store, items: Sequence[Loaded], published: Transaction, *, named: str, states: Mapping[str, DecisionState],
+    last: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Remove what staged transactions left that were committed in `published`: files before records, so that a killed
+    clearing is resumed by garbage collection.
+
+    `named`: the transaction file of that version, which may be a staged one. `last`: what goes behind all else, in the same
+    request where the store removes many at once.
+    """
+    by_name: list[Loaded] = []
+    for item in items:
+        state = states.get(item.ref.identity)
+        if item.ref.has_more or item.ref.adopts or (state is not None and state.superseded):
+            by_name.append(item)
+    keys = [(item.ref.identity, attempt) for item in by_name for attempt in _attempts(item, states)]
+    remove_attempts(store, keys, AbortRequest("its commit", committed_too=True))
+    plain = [item.ref for item in items if item not in by_name]
+    kept = naming.transaction_path(named) if named else ""
+    files = [*_superseded(items, published), *(ref.transaction_path for ref in plain if ref.transaction_path != kept)]
+    delete_landed(store, files, [[record_path(ref.identity, ref.attempt)] for ref in plain], last=last)
+
+
+def _attempts(item: Loaded, states: Mapping[str, DecisionState]) -> list[str]:
+    state = states.get(item.ref.identity)
+    return [item.ref.attempt, *(() if state is None else state.superseded)]
+
+
+def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:
+    """Deletion files of committed attempts that a rebase or a fold replaced by others: the version does not name them."""
+    staged = [path for item in items for path in deletion_paths(item.transaction, attempt=item.ref.attempt)]
+    used = frozenset(fragment_paths(named_fragments(published.operation))) if staged else frozenset()
+    return [path for path in staged if path not in used]
+
+
+def quietly(action: Callable[[], object]) -> bool:
+    """Do something that garbage collection does as well, when it fails here; whether it was done."""
+    try:
+        action()
+    except LanceError as error:
+        log.warning("left for garbage collection: %s", error)
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""Records of running and of landed work: attempts, claims, ledger."""

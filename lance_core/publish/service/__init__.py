@@ -1,1 +1,0 @@
-"""Many staged transactions, published exactly once."""

@@ -1,0 +1,368 @@
+"""Staged transactions: written, invisible, attributable, waiting for a commit or for their end.
+
+::
+
+    _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
+    _transactions/{V}-{identity}.{attempt}.txn               the staged transaction itself
+    _lance_core/decisions/{identity}.{number}.json           `finished`: this attempt waits for its commit
+
+    begin_attempt -> write data files named after the attempt -> finish_attempt -> commit_staged | abort_attempt
+
+Two attempts of one identity may run at once (a stale writer and its retry). `finished` is put if absent as the next number,
+so one of them counts; the other removes its own files and returns the winner's reference.
+
+A later attempt may go on with finished parts of an earlier one: its record names the earlier attempt first, then it decides
+against that one, then it reads the parts once more. Whoever removes an attempt looks for adopters behind its decision, so
+either the deleter sees the adopter, or the adopter finds a decision that is not its own, and adopts nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lance_core.commit import naming
+from lance_core.commit.identities import Asked, creates, identity_properties
+from lance_core.commit.manifests import version_numbers
+from lance_core.commit.references import data_paths, named_fragments
+from lance_core.commit.transactions import read_transaction_file, write_transaction
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    InputError,
+    RetryableConflictError,
+)
+from lance_core.io.many import missing
+from lance_core.io.store import Store
+from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, decide_against, finished_reference, remove_attempt
+from lance_core.publish.attempts import find_finished, is_over, read_started, staged_transaction_path, write_started
+from lance_core.publish.decisions import CommittedWork, DecisionState, decide, look
+from lance_core.publish.folded import folded_records
+from lance_core.publish.growth import growth_of, new_rows
+from lance_core.publish.history import Search, search, void_work
+from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.records import is_same_work, work_digest
+from lance_core.publish.table_id import table_id_of
+from lance_core.table.operations import Append, Delete, Overwrite, Update
+from lance_core.table.transaction import Transaction
+from lance_core.wire.transaction import with_packed_fragments
+
+DEFAULT_LEASE_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptRequest:
+    """`spec` is noted for people and digested for retries; it must be JSON-able and free of secrets. `read_version` is the
+    version the work is planned on, 0 when there is no table yet, `base` the name of its transaction file. Within
+    `lease_seconds` (renew with `renew_lease`) garbage collection leaves the attempt's files alone.
+
+    `adopts`: earlier attempts whose files this one is about to go on with, the newest first. `replaces`: the finished
+    attempt in whose place it is staged, and the commit that does so. `is_free`: the caller has just seen that it has no
+    decision of its own; then the attempt says whether one is folded.
+    """
+
+    identity: str
+    spec: Mapping[str, Any]
+    read_version: int
+    lease_seconds: float = DEFAULT_LEASE_SECONDS
+    asked: Asked = field(default_factory=Asked)
+    base: str = ""
+    adopts: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    is_free: bool = False
+
+
+def begin_attempt(
+    store: Store,
+    *,
+    identity: str,
+    spec: Mapping[str, Any],
+    read_version: int,
+    lease_seconds: float = DEFAULT_LEASE_SECONDS,
+    asked: Asked | None = None,
+    base: str = "",
+) -> Attempt:
+    """`begin` with these fields of an `AttemptRequest`."""
+    return begin(
+        store,
+        AttemptRequest(
+            identity=identity,
+            spec=spec,
+            read_version=read_version,
+            lease_seconds=lease_seconds,
+            asked=asked or Asked(),
+            base=base,
+        ),
+    )
+
+
+def begin(store: Store, request: AttemptRequest) -> Attempt:
+    """Register a try at staging, before its first data file.
+
+    A staged transaction of this identity for another spec, or whose files are gone, is aborted first (see `abort_attempt`
+    for what it raises when that one may have been committed).
+    """
+    identity = naming.checked_identity(request.identity)
+    if not request.is_free:
+        _make_room(store, request)
+    attempt = Attempt(
+        identity=identity,
+        attempt=naming.new_attempt(),
+        read_version=request.read_version,
+        spec=dict(request.spec),
+        started=time.time(),
+        lease_seconds=float(request.lease_seconds),
+        digest=work_digest(request.spec),
+        asked=request.asked.to_dict(),
+        table_id=table_id_of(store) if request.read_version else "",
+        base=request.base if request.read_version else "",
+        adopts=request.adopts,
+        replaces=request.replaces,
+    )
+    write_started(store, attempt, renewed=attempt.started)
+    # Numbers that were folded were decided before: while the record of an undecided attempt is there, nothing is folded.
+    return replace(attempt, is_first=request.is_free and not folded_records(store, [identity]))
+
+
+def renew_lease(store: Store, attempt: Attempt) -> None:
+    """Renew the lease of the attempt; RetryableConflictError when it was aborted in the meantime."""
+    if is_over(store, attempt.identity, attempt.attempt):
+        raise _aborted(store, attempt)
+    write_started(store, attempt, renewed=time.time())
+
+
+def adopt_unfinished(store: Store, attempt: Attempt) -> Attempt:
+    """The attempt, once it has taken over the newest of those that it adopts, which has not finished; one that adopts
+    nothing where that is too late."""
+    key = (attempt.identity, attempt.adopts[0])
+    if decide_against(store, key, by=attempt.attempt) and read_started(store, *key) is not None:
+        return attempt
+    found = replace(attempt, adopts=())  # what is not adopted is not kept from its removal
+    write_started(store, found, renewed=time.time())
+    return found
+
+
+def finish_attempt(
+    store: Store,
+    attempt: Attempt,
+    transaction: Transaction,
+    *,
+    rows: int,
+    bytes: int,
+    fragments: int | None = None,
+    rows_deleted: int = 0,
+) -> StagedTransaction:
+    """Write the staged transaction and decide that the attempt is finished; nothing becomes visible.
+
+    The transaction gets the identity as its uuid and as a property. When another attempt of the same spec finished first, or
+    the work was committed, this one's files are removed and that one's reference is returned. RetryableConflictError when
+    this attempt was aborted (by a person, or its lease was over), or another spec finished first.
+    """
+    transaction = with_packed_fragments(_with_identity(transaction, attempt, rows=rows))
+    path = staged_transaction_path(attempt)
+    staged = StagedTransaction(
+        uri=store.uri,
+        identity=attempt.identity,
+        attempt=attempt.attempt,
+        read_version=transaction.read_version,
+        operation=creates(transaction.properties) or operation_name(transaction),
+        num_rows=rows,
+        num_bytes=bytes,
+        num_fragments=_num_new_fragments(transaction) if fragments is None else fragments,
+        transaction_path=path,
+        creates=bool(creates(transaction.properties)),
+        num_deleted_rows=rows_deleted,
+        digest=attempt.digest,
+        table_id=attempt.table_id,
+        base=attempt.base,
+        plain=_is_plain(transaction),
+        planned_at=attempt.started,
+        adopts=attempt.adopts,
+        has_more=attempt.has_more,
+    )
+    write_transaction(store, transaction, path=path)
+    if attempt.replaces:
+        _require_uncommitted(store, attempt)
+    known = DecisionState(attempt.identity) if attempt.is_first else None
+    state = decide(store, attempt.identity, lambda state: _finished(store, attempt, state, staged, transaction), known=known)
+    return _outcome(store, attempt, state)
+
+
+def _finished(
+    store: Store, attempt: Attempt, state: DecisionState, staged: StagedTransaction, transaction: Transaction
+) -> DecisionState | None:
+    """The state with `staged`; None where it is too late for it."""
+    if state.is_decided(attempt.attempt) or state.is_finished(attempt.attempt):
+        return None
+    if state.committed is not None:
+        if not void_work(store, [state.committed], version_numbers(store)):
+            return None
+        state = state.void()
+    if attempt.replaces:
+        return (
+            state.finish(staged, spec=attempt.spec, transaction=transaction)
+            if state.is_finished(attempt.replaces[0])
+            else None
+        )
+    return None if state.waits else state.finish(staged, spec=attempt.spec, transaction=transaction)
+
+
+def _require_uncommitted(store: Store, attempt: Attempt) -> None:
+    """What the attempt takes the place of must not have been committed before the version that this one was planned on:
+    later versions are judged by its commit."""
+    before = finished_reference(store, attempt.identity, attempt.replaces[0])
+    if before is None:
+        return
+    asked = Search({attempt.identity: before.read_version}, own=attempt.replaces[-1])
+    found = search(store, asked)
+    for error in found.unknown.values():
+        raise error
+    if attempt.replaces[0] in found.aborted.get(attempt.identity, ()):
+        _remove_own(store, attempt)
+        raise IncompatibleConflictError(
+            f"{store.uri}: attempt {attempt.replaces[0]} of {attempt.identity} was aborted while it was brought up",
+            uri=store.uri,
+            cure="Run the staging task again and commit its result.",
+        )
+
+
+def _outcome(store: Store, attempt: Attempt, state: DecisionState) -> StagedTransaction:
+    if state.is_finished(attempt.attempt):
+        assert state.finished is not None
+        return state.finished
+    _remove_own(store, attempt)
+    if state.committed is not None:
+        _require_same(store, attempt, state.committed.digest, state.committed.attempt)
+        return committed_reference(store.uri, state.committed)
+    if state.finished is not None:
+        _require_same(store, attempt, state.finished.digest, state.finished.attempt)
+        return state.finished
+    raise _aborted(store, attempt)
+
+
+def _require_same(store: Store, attempt: Attempt, digest: str, winner: str) -> None:
+    if not is_same_work(digest, attempt.digest):
+        raise RetryableConflictError(
+            f"{attempt.identity} is already staged by attempt {winner}, for another spec",
+            uri=store.uri,
+            cure="Abort that attempt first (`lance staged abort`), then stage again.",
+        )
+
+
+def committed_reference(uri: str, work: CommittedWork, *, operation: str = "") -> StagedTransaction:
+    """A reference to work that was committed; a commit answers "already committed" to it. It names the identity and the
+    version before; the counts are not known any more and are 0."""
+    return StagedTransaction(
+        uri=uri,
+        identity=work.identity,
+        attempt="",
+        read_version=max(work.version - 1, 0),
+        operation=operation,
+        num_rows=0,
+        num_bytes=0,
+        num_fragments=0,
+        transaction_path="",
+        digest=work.digest,
+    )
+
+
+def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None = None) -> StagedTransaction | None:
+    """The finished staged transaction of an identity; None when there is none, it is being aborted, or files of it are gone.
+
+    With `spec`, one that was staged for another spec is None as well.
+    """
+    staged = find_finished(store, identity)
+    return None if staged is None or not is_whole(store, staged, spec=spec) else staged
+
+
+def is_whole(store: Store, staged: StagedTransaction, *, spec: Mapping[str, Any] | None = None) -> bool:
+    """Whether all files of a staged transaction are there, and it is of this spec where one is given."""
+    if spec is not None and not is_same_work(staged.digest, work_digest(spec)):
+        return False
+    transaction = read_transaction_file(store, staged.transaction_path)
+    is_same = transaction is not None and transaction.uuid == staged.identity
+    return is_same and transaction is not None and not missing_files(store, transaction, writers=staged.writers)
+
+
+def missing_files(store: Store, transaction: Transaction, *, writers: Sequence[str]) -> list[str]:
+    """Files that these attempts wrote for a transaction and the store has no longer."""
+    return missing(store, data_paths(transaction, writers=writers))
+
+
+def operation_name(transaction: Transaction) -> str:
+    """ "append", "data_replacement", …; of rows that bring columns, what they are without those."""
+    growth = growth_of(transaction.properties)
+    if growth is not None:
+        return growth.operation
+    name = type(transaction.operation).__name__
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> Transaction:
+    if transaction.read_version != attempt.read_version:
+        raise InputError(
+            f"the transaction has read version {transaction.read_version}, the attempt {attempt.read_version}",
+            cure="Use the read version of the attempt, which is fixed when the work is planned.",
+        )
+    note = _note(attempt, operation_name(transaction), rows)
+    properties = {**transaction.properties, **identity_properties(attempt.identity, note)}
+    return replace(transaction, uuid=attempt.identity, properties=properties)
+
+
+def _is_plain(transaction: Transaction) -> bool:
+    is_one = isinstance(transaction.operation, Append | Delete | Update)
+    return is_one and growth_of(transaction.properties) is None and not creates(transaction.properties)
+
+
+def _note(attempt: Attempt, operation: str, rows: int) -> dict[str, Any]:
+    note = {
+        "attempt": attempt.attempt,
+        "operation": operation,
+        "rows": rows,
+        "digest": attempt.digest,
+        "asked": dict(attempt.asked),
+        "adopts": [*attempt.adopts],
+    }
+    return {name: value for name, value in note.items() if value not in ("", {}, [])}
+
+
+def _aborted(store: Store, attempt: Attempt) -> RetryableConflictError:
+    return RetryableConflictError(
+        f"attempt {attempt.attempt} of {attempt.identity} was aborted while it ran",
+        uri=store.uri,
+        cure="Its lease had expired or it was aborted; stage again, with a longer lease for longer work.",
+    )
+
+
+def _remove_own(store: Store, attempt: Attempt) -> None:
+    """The caller's attempt is over; if it is unknown whether it was committed, nothing is changed."""
+    with suppress(CommitStateUnknownError):
+        remove_attempt(store, (attempt.identity, attempt.attempt), AbortRequest(ITSELF, committed_too=True))
+
+
+def _make_room(store: Store, request: AttemptRequest) -> None:
+    """What is staged for another spec, or has lost files, gives way; another task's work under this identity does not."""
+    identity, spec = request.identity, request.spec
+    staged = look(store, identity).finished
+    if staged is None or staged.attempt in request.replaces or is_whole(store, staged, spec=spec):
+        return
+    started = read_started(store, identity, staged.attempt)
+    before, asked = Asked.from_dict({} if started is None else started.asked), request.asked
+    if before.task_id and asked.task_id and before.task != asked.task:
+        raise IncompatibleConflictError(
+            f"{store.uri}: {identity} is staged by {before} (digest {staged.digest}); "
+            f"{asked} has different work (digest {work_digest(spec)}) with the same identity",
+            uri=store.uri,
+            cure="Two tasks with the same idempotency key must have the same work; give one of them another key.",
+        )
+    abort_attempt(store, identity, staged.attempt, by="a new attempt")
+
+
+def _num_new_fragments(transaction: Transaction) -> int:
+    operation = transaction.operation
+    if isinstance(operation, Append | Overwrite | Update) or growth_of(transaction.properties) is not None:
+        return len(new_rows(transaction))
+    return len(list(named_fragments(operation)))

@@ -1,1 +1,0 @@
-"""The life of a staged transaction: begin, finish, abort, collect."""

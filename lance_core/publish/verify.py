@@ -1,0 +1,210 @@
+"""Verify all records of a table: find damaged ones, and decisions that the log contradicts; and set them aside.
+
+::
+
+    list_ledger      everything that decisions say was committed
+    void_records     those that do not count: of a table that was here before, or damaged
+    damaged_records  records of staged work, decisions and intents that nobody can read
+    set_aside        a record moves to _lance_core/aside/, where nobody looks for it
+    explain          one identity's story
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core.commit import naming
+from lance_core.commit.manifests import version_numbers
+from lance_core.errors import CorruptFileError, NotFoundError
+from lance_core.io.parallel import each
+from lance_core.io.store import Store
+from lance_core.publish.attempts import read_started, record_path, started_keys
+from lance_core.publish.decisions import (
+    CommittedWork,
+    DecisionState,
+    decision_path,
+    list_identities,
+    look,
+    look_many,
+    parse_decision_name,
+    read_decision,
+)
+from lance_core.publish.folding import ASIDE, folded_states, remove_folded
+from lance_core.publish.history import SETTLED_PATH, in_doubt, void_work
+from lance_core.publish.intent import damaged_intents, list_intents
+from lance_core.publish.records import FORMAT, decode_record, encode_record
+from lance_core.publish.segments import FOLDED
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record that does not count, and why."""
+
+    path: str
+    reason: str
+
+
+def list_ledger(store: Store) -> list[CommittedWork]:
+    """Everything that was committed and whose record can be read, by version."""
+    found = {name: state.committed for name, state in _folded(store, []).items() if state.committed is not None}
+    for state in look_many(store, [*list_identities(store)], damaged={}).values():
+        if state.committed is not None:
+            found[state.identity] = state.committed
+    return sorted(found.values(), key=lambda item: (item.version, item.identity))
+
+
+def _folded(store: Store, damaged: list[tuple[str, str]]) -> dict[str, DecisionState]:
+    return {state.identity: state for state in folded_states(store, damaged=damaged)}
+
+
+def void_records(store: Store) -> list[BadRecord]:
+    """Decisions that are damaged or that the log contradicts, folded ones included."""
+    blocks: list[tuple[str, str]] = []
+    damaged: dict[str, CorruptFileError] = {}
+    own = look_many(store, [*list_identities(store)], damaged=damaged)
+    states = {**_folded(store, blocks), **own}
+    works = [state.committed for state in states.values() if state.committed is not None]
+    void = void_work(store, works, version_numbers(store))
+    found = [BadRecord(decision_path(name, states[name].number), reason) for name, reason in sorted(void.items())]
+    found += [BadRecord(path, reason) for path, reason in blocks]
+    found += [item for item in _unreadable(store, _decision_paths(store)) if item.path not in {one.path for one in found}]
+    return found + _unreadable(store, [SETTLED_PATH])
+
+
+def _decision_paths(store: Store) -> list[str]:
+    return [f"{naming.DECISIONS}/{name}" for name in store.list_names(f"{naming.DECISIONS}/")]
+
+
+def damaged_records(store: Store) -> list[BadRecord]:
+    """Records of staged work, decisions and intents that cannot be read."""
+    names = store.list_names(f"{naming.STAGED}/")
+    found = _unreadable(store, [f"{naming.STAGED}/{name}" for name in names])
+    known = {item.path for item in found}
+    for key in started_keys(store):
+        path = record_path(*key)
+        if path not in known and read_started(store, *key) is None:
+            found.append(BadRecord(path, "it is not a valid record of an attempt"))
+    found += _bad_decisions(store)
+    return found + [BadRecord(path, "it is not a valid intent") for path in damaged_intents(store)]
+
+
+def _bad_decisions(store: Store) -> list[BadRecord]:
+    def read(store: Store, path: str) -> BadRecord | None:
+        parsed = parse_decision_name(path.rpartition("/")[2])
+        if parsed is None:
+            return None
+        try:
+            read_decision(store, *parsed)
+        except CorruptFileError as error:
+            return BadRecord(path, str(error))
+        return None
+
+    return [item for item in each(store, _decision_paths(store), read) if item is not None]
+
+
+def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
+    """Set records aside, folded ones as well; returns their new paths."""
+    moved = []
+    for path in paths:
+        target = _aside(path)
+        try:
+            store.put(target, store.get(path))
+        except NotFoundError:
+            continue
+        if not path.startswith(f"{FOLDED}/"):
+            store.delete(path)  # segments are removed when an index without them is there
+        moved.append(target)
+    return moved + _set_folded_aside(store, paths)
+
+
+def forget(store: Store, identity: str) -> list[str]:
+    """Set all decisions of an identity aside, so that its work may be committed again while the history does not show it."""
+    numbers = list_identities(store).get(identity, [])
+    # The highest last: until then it is the answer.
+    return set_aside(store, [decision_path(identity, number) for number in (*numbers, 0) if number or not numbers])
+
+
+def _set_folded_aside(store: Store, paths: Sequence[str]) -> list[str]:
+    """A folded record is put where its own one would be set aside; then there is a generation without it."""
+    names = [parse_decision_name(path.rpartition("/")[2]) for path in paths if path.startswith(f"{naming.DECISIONS}/")]
+    identities = [*dict.fromkeys(name[0] for name in names if name is not None)]
+    with_damaged = any(path.startswith(f"{FOLDED}/") for path in paths)
+    if not identities and not with_damaged:
+        return []
+    moved = []
+    for record in remove_folded(store, identities, with_damaged=with_damaged):
+        target = _aside(decision_path(str(record.get("identity")), int(record.get("number", 0))))
+        store.put(target, encode_record({"format": FORMAT, **record}))
+        moved.append(target)
+    return moved
+
+
+def _aside(path: str) -> str:
+    return f"{ASIDE}/{path.removeprefix(naming.PRIVATE + '/')}"
+
+
+def _unreadable(store: Store, paths: Sequence[str]) -> list[BadRecord]:
+    def look(store: Store, path: str) -> BadRecord | None:
+        try:
+            decode_record(bytes(store.get(path)), where=path)
+        except NotFoundError:
+            return None
+        except CorruptFileError as error:
+            return BadRecord(path, str(error))
+        return None
+
+    return [item for item in each(store, paths, look) if item is not None]
+
+
+def explain(store: Store, identity: str) -> list[dict[str, object]]:
+    """One identity's story, a line for each thing on record: attempts, decisions, intents, versions, and what would settle
+    an unknown."""
+    lines: list[dict[str, object]] = []
+    for _, attempt in started_keys(store, identity):
+        begun = read_started(store, identity, attempt)
+        base = None if begun is None else begun.read_version
+        lines.append({"what": "attempt", "attempt": attempt, "version": base, "says": "began on this version"})
+    state = look(store, identity)
+    for number in range(1, state.number + 1):
+        found = read_decision(store, identity, number)
+        if found is not None:
+            version = None if found.committed is None else found.committed.version
+            text = f"{found.outcome} by {found.by}" if found.by else found.outcome
+            lines.append({"what": f"decision {number}", "attempt": found.attempt, "version": version, "says": text})
+    if state.number and read_decision(store, identity, state.number) is None:
+        version = None if state.committed is None else state.committed.version
+        text = f"{state.outcome}, folded into a segment"
+        lines.append({"what": f"decision {state.number}", "attempt": state.attempt, "version": version, "says": text})
+    for intent in list_intents(store):
+        if identity in intent.attempts:
+            verb = "an abort" if intent.aborts else "a commit"
+            text = f"{verb} had begun on this version, and nobody has said that it ended"
+            lines.append(
+                {
+                    "what": f"intent {intent.commit}",
+                    "attempt": intent.attempts[identity],
+                    "version": intent.base,
+                    "says": text,
+                }
+            )
+    return lines + _conclusion(store, identity)
+
+
+def _conclusion(store: Store, identity: str) -> list[dict[str, object]]:
+    state = look(store, identity)
+    if state.committed is not None:
+        void = void_work(store, [state.committed], version_numbers(store))
+        text = f"void: {void[identity]}" if void else "it is committed; committing it again adds nothing"
+        return [{"what": "now", "attempt": state.committed.attempt, "version": state.committed.version, "says": text}]
+    if state.finished is None:
+        text = "nothing waits for a commit" if state.number else "nothing is known of it"
+        return [{"what": "now", "attempt": None, "version": None, "says": text}]
+    unknown = in_doubt(store, {identity: state.finished.read_version})
+    text = "it waits for its commit: commit again, or abort it"
+    if identity in unknown:
+        text = (
+            f"unknown: the history of version {unknown[identity]} was removed. Check whether its rows are in the table, "
+            "then run `lance staged abort --certain` (they are not) or `lance staged settle --version N` (they are)"
+        )
+    return [{"what": "now", "attempt": state.finished.attempt, "version": state.finished.read_version, "says": text}]

@@ -1,0 +1,102 @@
+"""The staged lane in requests, as the repository's own server counts them: they do not depend on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+import lance_core
+from bench.object_client import RunningServer, object_server
+from bench.staged_lane import Lane, rows
+from lance_core.errors import StoreError
+from lance_core.io.abilities import DeletesMany
+from lance_core.io.many import delete_landed
+from lance_core.io.memory import MemoryStore
+from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.publish.commit import commit_staged
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with object_server() as running:
+        yield running
+
+
+@pytest.mark.parametrize(("count", "requests", "depth"), [(1, 9, 7), (2, 17, 14), (30, 15 + 30 * 3, 14), (100, 215, 14)])
+def test_requests_of_a_commit(server: RunningServer, count: int, requests: int, depth: int) -> None:
+    lane = Lane(server)
+    refs = lane.stage(count)
+    seen = lane.watch(lambda: lane.commit(refs), latency_ms=20)
+    assert seen.requests <= requests, str(seen)
+    # Of very many at once some begin late on a busy machine: a quiet one shows 11 in a row for 100.
+    assert seen.depth <= depth, str(seen)
+    assert seen.operations["DELETE"] == 0, str(seen)
+
+
+def test_requests_of_a_commit_by_its_references_and_by_its_identity(server: RunningServer) -> None:
+    """The decision has the transaction, so that is not read."""
+    lane = Lane(server)
+    for given in ("references", "an identity"):
+        (ref,) = lane.stage(1)
+        spec = CommitSpec.of([ref], uri=lane.uri, storage_options=lane.options)
+        asked = spec if given == "references" else replace(spec, references=())
+        seen = lane.watch(partial(run_job, asked), latency_ms=0)
+        # Who passes identities only has the decisions looked up, segments included.
+        assert seen.requests <= 9 + (given != "references"), f"{given}: {seen}"
+
+
+def test_work_that_was_planned_long_ago_is_listed_first(server: RunningServer) -> None:
+    """Another version is likely then, and a put in vain costs more than a listing."""
+    lane = Lane(server)
+    (ref,) = lane.stage(1)
+    old = replace(ref, planned_at=ref.planned_at - 3600)
+    seen = lane.watch(lambda: commit_staged(resolve_store(lane.uri, server.options), [old]), latency_ms=0)
+    assert seen.requests <= 10, str(seen)
+    (ref,) = lane.stage(1)
+    lance_core.write_dataset(rows(9), lane.uri, mode="append", storage_options=server.options)
+    old = replace(ref, planned_at=ref.planned_at - 3600)
+    seen = lane.watch(lambda: commit_staged(resolve_store(lane.uri, server.options), [old]), latency_ms=0)
+    assert seen.requests <= 16, str(seen)
+
+
+class _Wide(MemoryStore, DeletesMany):
+    """Removes many objects in one request, which the store may refuse."""
+
+    is_wide = True
+    refuses = False
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.removed: list[str] = []
+        self.num_requests = 0
+
+    def delete_many(self, paths: object) -> None:
+        wanted = [*paths]  # type: ignore[call-overload]
+        self.num_requests += bool(wanted)
+        if self.refuses and len(wanted) > 3:
+            raise StoreError("one of them was refused")
+        for path in wanted:
+            self.delete(path)
+            self.removed.append(path)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_files_of_a_landing_go_first_and_records_at_once_where_that_is_not_refused(refuses: bool) -> None:
+    store = _Wide(f"delete-landed-{refuses}")
+    files, groups, last = ["data/a", "data/b"], [["r/1", "r/1.fence"], ["r/2", "r/2.fence"]], ["claim"]
+    for path in (*files, *groups[0], *groups[1], *last):
+        store.put(path, b"x")
+    store.refuses = refuses
+    delete_landed(store, files, groups, last=last)
+    assert sorted(store.removed) == sorted([*files, *groups[0], *groups[1], *last])
+    assert not [*store.list("")]
+    order = store.removed.index
+    assert max(map(order, files)) < min(map(order, (*groups[0], *groups[1]))) < order("claim")
+    assert all(order(group[0]) < order(group[1]) for group in groups)
+    if not refuses:
+        assert store.num_requests == 2
