@@ -101,7 +101,7 @@ class Fragment:
         return self.num_deleted_rows
 
     def to_json(self) -> dict[str, Any]:
-        """What describes it, as values that JSON has; see `lance_core.format.fragment_json`."""
+        """What describes it, as values that JSON has; see `fragment_to_json`."""
         return fragment_to_json(self)
 
     @staticmethod

@@ -95,8 +95,8 @@ class TableRead:
 class JobSpec:
     """The fields of every job: the table, its store, and the identity.
 
-    `identity` is a uuid (see `jobs.identity`); empty means a random one per run, so a retry is then new work.
-    `storage_options` values may be references (`jobs.secret`); their repr hides literals.
+    `identity` is a uuid (see `jobs.specs.identity`); empty means a random one per run, so a retry is then new work.
+    `storage_options` values may be references (`jobs.specs.secret`); their repr hides literals.
 
     `asked` says who asks: dag_id, run_id, task_id, map_index, try_number, host, log_url, and `clear`, a text that changes
     with each time that a person clears the task and is empty before. `on_clear` says what then becomes of work that landed:
