@@ -78,8 +78,23 @@ class DecodesPicks(Protocol):
 class DecodesPayloads(Protocol):
     """A codec that decodes few payloads of a full-zip page without arrays."""
 
-    def decode_payloads(self, encoding: Any, payloads: Sequence[bytes], codecs: Codecs) -> list[bytes]:
+    def decode_payloads(
+        self, encodings: Sequence[Any], counts: Sequence[int], payloads: Sequence[bytes], codecs: Codecs
+    ) -> list[bytes]:
         """See `Codecs.decode_payloads`."""
+        ...
+
+
+@runtime_checkable
+class DecodesGroups(Protocol):
+    """A codec whose encodings may differ from page to page, and which decodes values of several pages at once."""
+
+    def shape(self, encoding: Any) -> CompressiveEncoding:
+        """See `Codecs.shape`."""
+        ...
+
+    def decode_group(self, encodings: Sequence[Any], counts: Sequence[int], payload: Values, codecs: Codecs) -> Block:
+        """See `Codecs.decode_group`."""
         ...
 
 
@@ -105,6 +120,7 @@ class Codecs:
     _one: Mapping[type, DecodesOne] = field(init=False, repr=False, compare=False)
     _picks: Mapping[type, DecodesPicks] = field(init=False, repr=False, compare=False)
     _payloads: Mapping[type, DecodesPayloads] = field(init=False, repr=False, compare=False)
+    _groups: Mapping[type, DecodesGroups] = field(init=False, repr=False, compare=False)
     _unwraps: Mapping[type, Unwraps] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -113,6 +129,7 @@ class Codecs:
         object.__setattr__(self, "_picks", {kind: codec for kind, codec in codecs if isinstance(codec, DecodesPicks)})
         payloads = {kind: codec for kind, codec in codecs if isinstance(codec, DecodesPayloads)}
         object.__setattr__(self, "_payloads", payloads)
+        object.__setattr__(self, "_groups", {kind: codec for kind, codec in codecs if isinstance(codec, DecodesGroups)})
         object.__setattr__(self, "_unwraps", {kind: codec for kind, codec in codecs if isinstance(codec, Unwraps)})
 
     def decode(self, encoding: CompressiveEncoding, buffers: tuple[Pieces, ...], counts: Ints) -> Block:
@@ -184,14 +201,28 @@ class Codecs:
         """
         return self._find(encoding).decode_values(encoding, payload, self)
 
-    def decode_payloads(self, encoding: CompressiveEncoding, payloads: Sequence[bytes]) -> list[bytes]:
-        """The values of few payloads of variable width, as `decode_values` gives them, each by itself."""
-        codec = self._payloads.get(type(encoding))
+    def shape(self, encoding: CompressiveEncoding) -> CompressiveEncoding:
+        """What encodings share whose values `decode_group` decodes."""
+        codec = self._groups.get(type(encoding))
+        return encoding if codec is None else codec.shape(encoding)
+
+    def decode_group(self, encodings: Sequence[CompressiveEncoding], counts: Sequence[int], payload: Values) -> Block:
+        """`decode_values` of several pages, of which each has so many values; their encodings have one `shape`."""
+        first = encodings[0]
+        if all(item is first or item == first for item in encodings):
+            return self.decode_values(first, payload)
+        return self._groups[type(first)].decode_group(encodings, counts, payload, self)
+
+    def decode_payloads(
+        self, encodings: Sequence[CompressiveEncoding], counts: Sequence[int], payloads: Sequence[bytes]
+    ) -> list[bytes]:
+        """The values of few payloads of variable width, as `decode_group` gives them, each by itself."""
+        codec = self._payloads.get(type(encodings[0]))
         if codec is not None:
-            return codec.decode_payloads(encoding, payloads, self)
-        block = self.decode_values(encoding, block_of(payloads))
+            return codec.decode_payloads(encodings, counts, payloads, self)
+        block = self.decode_group(encodings, counts, block_of(payloads))
         if not isinstance(block, VariableBlock) or block.count != len(payloads):
-            raise CorruptFileError(f"payloads of {type(encoding).__name__} are not values of variable width")
+            raise CorruptFileError(f"payloads of {type(encodings[0]).__name__} are not values of variable width")
         return list_of(block)
 
     def unwrap(self, encoding: CompressiveEncoding, pieces: Pieces) -> tuple[CompressiveEncoding, Pieces]:

@@ -13,6 +13,7 @@ encoding inside are codes; in full-zip pages each payload is. (Spec: compressive
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -46,6 +47,8 @@ _MOST = 16 << 20
 """Bytes of codes that Arrow spells at once."""
 _PLAIN_WORK = 1
 """What a byte of codes costs without a kernel, counted in numbers unpacked."""
+_MOST_TABLES = 255
+"""Symbols of so many pages have numbers of 16 bits."""
 _INT32 = np.dtype(np.int32)
 _INT32_MAX = 2**31 - 1
 
@@ -68,12 +71,25 @@ def decode_block(encoding: Fsst, piece: Pieces, counts: Ints, codecs: Codecs) ->
 
 def decode_at(encoding: Fsst, buffers: Buffers, count: int, position: int, codecs: Codecs) -> bytes:
     """One value of one chunk; short ones without compiled kernels."""
-    return _spell_all(encoding, [codecs.decode_at(encoding.values, buffers, count, position)])[0]
+    return _spell_all([encoding], [1], [codecs.decode_at(encoding.values, buffers, count, position)])[0]
 
 
-def decode_payloads(encoding: Fsst, payloads: Sequence[bytes], codecs: Codecs) -> list[bytes]:
+def decode_payloads(
+    encodings: Sequence[Fsst], counts: Sequence[int], payloads: Sequence[bytes], codecs: Codecs
+) -> list[bytes]:
     """Each payload holds the codes of one string; short ones without compiled kernels."""
-    return _spell_all(encoding, codecs.decode_payloads(encoding.values, payloads))
+    inner = [encoding.values for encoding in encodings]
+    return _spell_all(encodings, counts, codecs.decode_payloads(inner, counts, payloads))
+
+
+def shape(encoding: Fsst) -> Fsst:
+    """The encoding without its symbols."""
+    return replace(encoding, symbol_table=b"")
+
+
+def decode_group(encodings: Sequence[Fsst], counts: Sequence[int], payload: Values, codecs: Codecs) -> Block:
+    """Strings of several pages, each of which has symbols of its own."""
+    return _spell_group(encodings, counts, codecs.decode_values(encodings[0].values, payload))
 
 
 def decode_picks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, picks: Picks, codecs: Codecs) -> Block | None:
@@ -82,32 +98,40 @@ def decode_picks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints, pick
     return None if codes is None else _spell(encoding, codes)
 
 
-def _spell_all(encoding: Fsst, codes: Sequence[bytes]) -> list[bytes]:
+def _spell_all(encodings: Sequence[Fsst], counts: Sequence[int], codes: Sequence[bytes]) -> list[bytes]:
     """Few strings from their codes."""
-    symbols, size = _symbols(encoding.symbol_table), sum(map(len, codes))
-    if symbols is None:
-        return list(codes)
+    size = sum(map(len, codes))
     if size <= _SHORT:
-        return [_spell_short(symbols, item) for item in codes]
-    joined = b"".join(codes)
-    if size > _MANY or kernels.ESCAPE in joined or (size > _FEW and kernels.decode.is_worth_loading(size, _INT32)):
-        return list_of(_spell(encoding, block_of(codes)))
-    ends, text = _taken(symbols, joined, size)
+        spelled: list[bytes] = []
+        ends = [*accumulate(counts)]
+        for encoding, start, end in zip(encodings, [0, *ends], ends, strict=False):
+            symbols, own = _symbols(encoding.symbol_table), codes[start:end]
+            spelled += own if symbols is None else [_spell_short(symbols, item) for item in own]
+        return spelled
+    symbols = _symbols(encodings[0].symbol_table) if len(encodings) == 1 else None
+    joined = b"" if symbols is None or size > _MANY else b"".join(codes)
+    by_kernel = size > _FEW and kernels.decode.is_worth_loading(size, _INT32)
+    if symbols is None or not joined or kernels.ESCAPE in joined or by_kernel:
+        return list_of(_spell_group(encodings, counts, block_of(codes)))
+    ends, text = _taken(symbols.array, _bytes_of(joined))
     bounds, whole = memoryview(ends).cast("i"), text.to_pybytes()
     stops = [bounds[at] for at in accumulate(map(len, codes), initial=0)]
     return [whole[start:end] for start, end in pairwise(stops)]
 
 
-def _taken(symbols: _Symbols, codes: Any, size: int) -> tuple[Any, Any]:
-    """Where the symbol of each code ends, and the text. What Arrow takes by numbers needs no step for each code."""
-    import pyarrow as pa  # loaded by whoever reads into Arrow; a codec alone does without
-
-    numbers = pa.Array.from_buffers(pa.uint8(), size, [None, pa.py_buffer(codes)])
-    found = symbols.array.take(numbers)
+def _taken(symbols: pa.Array[Any], numbers: pa.Array[Any]) -> tuple[Any, Any]:
+    """Where the symbol of each number ends, and the text. What Arrow takes by numbers needs no step for each code."""
+    found = symbols.take(numbers)
     if found.null_count:
         raise CorruptFileError("FSST: a string has a code that is not in the symbol table")
     _, ends, text = found.buffers()
     return ends, text
+
+
+def _bytes_of(codes: bytes) -> pa.Array[Any]:
+    import pyarrow as pa  # loaded by whoever reads into Arrow; a codec alone does without
+
+    return pa.Array.from_buffers(pa.uint8(), len(codes), [None, pa.py_buffer(codes)])
 
 
 def _spell_short(symbols: _Symbols, codes: bytes) -> bytes:
@@ -128,6 +152,10 @@ def _spell_short(symbols: _Symbols, codes: bytes) -> bytes:
         return b"".join(parts)
     except KeyError as error:
         raise CorruptFileError(f"FSST: code {error.args[0]} is not in the table of {len(by_code)} symbols") from None
+
+
+_Table = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
+"""256 symbols and their lengths."""
 
 
 class _Symbols(NamedTuple):
@@ -153,6 +181,18 @@ def _symbols(table: bytes) -> _Symbols | None:
     # Not by `pa.array`: of objects it imports pandas, if there is one.
     buffers: Any = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(b"".join(by_code.values()))]
     return _Symbols(by_code, pa.Array.from_buffers(pa.binary(), 256, buffers))
+
+
+@lru_cache(maxsize=32)
+def _joint_symbols(tables: tuple[bytes, ...]) -> pa.Array[Any] | None:
+    """The symbols of all tables, 256 of each, and behind them every byte as it is; None where a table has no symbols."""
+    import pyarrow as pa
+
+    found = [_symbols(table) for table in tables]
+    arrays = [symbols.array for symbols in found if symbols is not None]
+    ends: Any = np.arange(257, dtype=np.int32)
+    literals: Any = pa.Array.from_buffers(pa.binary(), 256, [None, pa.py_buffer(ends), pa.py_buffer(bytes(range(256)))])
+    return pa.concat_arrays([*arrays, literals]) if len(arrays) == len(tables) <= _MOST_TABLES else None
 
 
 def decode_values(encoding: Fsst, payload: Values, codecs: Codecs) -> Block:
@@ -184,6 +224,7 @@ def write_table(symbols: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int64])
     return body.ljust(TABLE_BYTES, b"\0")
 
 
+@lru_cache(maxsize=64)
 def read_table(table: bytes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]] | None:
     """(256 symbols, 256 lengths; 0 = no such code), or None when the bytes are stored as they are."""
     head = int.from_bytes(table[:8], "little")
@@ -228,45 +269,113 @@ def _spell_chunks(encoding: Fsst, buffers: tuple[Pieces, ...], counts: Ints) -> 
 
 
 def _spell(encoding: Fsst, codes: Block) -> VariableBlock:
+    return _spell_group([encoding], [codes.count], codes)
+
+
+def _spell_group(encodings: Sequence[Fsst], counts: Sequence[int], codes: Block) -> VariableBlock:
+    """Strings from their codes, so many by the symbols of each encoding."""
     if not isinstance(codes, VariableBlock):
-        raise UnsupportedEncodingError(f"Fsst of {type(encoding.values).__name__} is not supported")
-    table = read_table(encoding.symbol_table)
-    if table is None:
-        return codes
+        raise UnsupportedEncodingError(f"Fsst of {type(encodings[0].values).__name__} is not supported")
     capacity = kernels.MAX_EXPANSION * len(codes.data) + 8
     wide = codes.offsets.dtype.itemsize == 8 or capacity > _INT32_MAX
     offsets = np.ascontiguousarray(codes.offsets, np.int64 if wide else np.int32)
-    if not kernels.decode.is_worth_loading(_PLAIN_WORK * len(codes.data), offsets.dtype):
-        return _spell_by_arrow(encoding, codes, offsets) or _spell_plainly(codes, offsets, table)
+    tables = [read_table(encoding.symbol_table) for encoding in encodings]
+    if len(tables) == 1 and tables[0] is None:
+        return codes
+    if all(table is not None for table in tables):
+        if kernels.decode.is_worth_loading(_PLAIN_WORK * len(codes.data), offsets.dtype):
+            return _spell_by_kernel([table for table in tables if table is not None], counts, codes, offsets, capacity)
+        found = _spell_by_arrow(tuple(encoding.symbol_table for encoding in encodings), counts, codes, offsets)
+        if found is not None:
+            return found
+    return _spell_plainly(codes, offsets, tables, counts)
+
+
+def _spell_by_kernel(
+    tables: Sequence[_Table], counts: Sequence[int], codes: VariableBlock, offsets: npt.NDArray[Any], capacity: int
+) -> VariableBlock:
     out, targets = np.empty(capacity, np.uint8), np.empty(len(offsets), offsets.dtype)
-    size = kernels.decode(np.ascontiguousarray(codes.data), offsets, *table, out, targets)
-    if size < 0:
-        raise CorruptFileError(f"FSST: string {-1 - size} has a code that is not in the symbol table or is cut short")
-    return VariableBlock(targets, out[:size])
+    data, at, first = np.ascontiguousarray(codes.data), 0, 0
+    for table, count in zip(tables, counts, strict=True):
+        own = slice(first, first + count + 1)
+        low, high = int(offsets[first]), int(offsets[first + count])
+        room = out[at : at + kernels.MAX_EXPANSION * (high - low) + 8] if len(tables) > 1 else out
+        own_codes = data[low:high] if len(tables) > 1 else data
+        own_offsets = offsets[own] - offsets.dtype.type(low) if len(tables) > 1 else offsets
+        size = kernels.decode(own_codes, own_offsets, *table, room, targets[own])
+        if size < 0:
+            raise CorruptFileError(
+                f"FSST: string {first - 1 - size} has a code that is not in the symbol table or is cut short"
+            )
+        targets[own] += offsets.dtype.type(at)
+        at, first = at + size, first + count
+    return VariableBlock(targets, out[:at])
 
 
-def _spell_by_arrow(encoding: Fsst, codes: VariableBlock, offsets: npt.NDArray[Any]) -> VariableBlock | None:
-    """The strings without a kernel; None for codes that escape, or so many that the text may not fit one array."""
-    symbols = _symbols(encoding.symbol_table)
+def _spell_by_arrow(
+    tables: tuple[bytes, ...], counts: Sequence[int], codes: VariableBlock, offsets: npt.NDArray[Any]
+) -> VariableBlock | None:
+    """The strings without a kernel; None for so many codes that the text may not fit one array.
+
+    ::
+
+        codes      07 ff 41 | 03       of table 0 and of table 1, of 2        ff: the next byte is itself
+        numbers    07 512+41 | 256+03
+    """
+    import pyarrow as pa  # loaded by whoever reads into Arrow; a codec alone does without
+
+    symbols = _joint_symbols(tables)
     first, last = int(offsets[0]), int(offsets[-1])
     if symbols is None or not 0 <= first <= last <= len(codes.data) or (offsets[1:] < offsets[:-1]).any():
         return None
     data = np.ascontiguousarray(codes.data[first:last])
-    if not 0 < len(data) <= _MOST or (data == kernels.ESCAPE).any():
+    if not 0 < len(data) <= _MOST:
         return None
-    ends, text = _taken(symbols, data, len(data))
-    bounds = np.frombuffer(ends, np.int32, len(data) + 1)[offsets - first]
+    numbers = data.astype(np.uint16)
+    if len(tables) > 1:
+        bounds = offsets[np.cumsum([0, *counts])]
+        numbers += np.repeat(np.arange(0, 256 * len(tables), 256, dtype=np.uint16), np.diff(bounds))
+    places = offsets - first
+    if (data == kernels.ESCAPE).any():
+        escapes = _escapes(data)
+        if np.isin(escapes + 1, places).any():
+            raise CorruptFileError("FSST: a string ends within an escaped byte")
+        numbers[escapes + 1] = 256 * len(tables) + data[escapes + 1].astype(np.uint16)
+        is_kept = np.ones(len(data), np.bool_)
+        is_kept[escapes] = False
+        numbers, places = numbers[is_kept], np.append(0, np.cumsum(is_kept))[places]
+    stored: Any = numbers
+    ends, text = _taken(symbols, pa.Array.from_buffers(pa.uint16(), len(numbers), [None, pa.py_buffer(stored)]))
+    bounds = np.frombuffer(ends, np.int32, len(numbers) + 1)[places]
     return VariableBlock(bounds.astype(offsets.dtype), np.frombuffer(text, np.uint8))
 
 
+def _escapes(codes: npt.NDArray[np.uint8]) -> Ints:
+    """Where a byte is escaped: of a run of escapes every other one, for what it escapes is not one."""
+    found = np.flatnonzero(codes == kernels.ESCAPE)
+    numbers = np.arange(len(found))
+    begins = np.append(True, np.diff(found) != 1)
+    places = numbers - np.maximum.accumulate(np.where(begins, numbers, 0))
+    escapes: Ints = found[places % 2 == 0]
+    return escapes
+
+
 def _spell_plainly(
-    codes: VariableBlock, offsets: npt.NDArray[Any], table: tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]
+    codes: VariableBlock, offsets: npt.NDArray[Any], tables: Sequence[_Table | None], counts: Sequence[int]
 ) -> VariableBlock:
-    found = plain_fsst.decode(codes.data, offsets, *table)
-    if found is None:
-        raise CorruptFileError("FSST: a string has a code that is not in the symbol table or is cut short")
-    text, bounds = found
-    return VariableBlock(bounds.astype(offsets.dtype), text)
+    """Table by table, where nothing else will do."""
+    texts, sizes, first = [], [], 0
+    for table, count in zip(tables, counts, strict=True):
+        own = offsets[first : first + count + 1]
+        found = (codes.data, own) if table is None else plain_fsst.decode(codes.data, own, *table)
+        if found is None:
+            raise CorruptFileError("FSST: a string has a code that is not in the symbol table or is cut short")
+        text, bounds = found
+        texts.append(text[int(bounds[0]) : int(bounds[-1])] if len(bounds) else text[:0])
+        sizes.append(np.diff(bounds).astype(np.int64))
+        first += count
+    ends = np.append(0, np.cumsum(np.concatenate(sizes))).astype(offsets.dtype)
+    return VariableBlock(ends, np.concatenate(texts))
 
 
 def _run(padded: npt.NDArray[np.uint8], offsets: npt.NDArray[Any], tables: kernels.Tables) -> VariableBlock:

@@ -120,9 +120,11 @@ def decode_values(encoding: Variable, payload: Values, codecs: Codecs) -> Block:
     return payload
 
 
-def decode_payloads(encoding: Variable, payloads: Sequence[bytes], codecs: Codecs) -> list[bytes]:
+def decode_payloads(
+    encodings: Sequence[Variable], counts: Sequence[int], payloads: Sequence[bytes], codecs: Codecs
+) -> list[bytes]:
     """A payload is the value."""
-    _width(encoding)
+    _width(encodings[0])
     return list(payloads)
 
 

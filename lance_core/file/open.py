@@ -159,7 +159,7 @@ class ContainerFile(OpenFile):
         found = dict(zip(wanted, self.columns(wanted), strict=True))
         key = (self.store.uri, self.path, self.file_size)
         readers = field_readers(self.path, nodes, found, self._cache, key, self.file_size, self.version)
-        counts = {int(column.starts[-1]) for reader in readers for column in reader.columns}
+        counts = {column.num_rows for reader in readers for column in reader.columns}
         return readers, _agreed(counts)
 
     def _readers20(self, nodes: Sequence[Node], mapping: Mapping[int, int]) -> tuple[Sequence[Reader], int | None]:

@@ -1,14 +1,11 @@
-"""Which rows of a file a read wants, cut into windows, and each window cut at the pages of a column.
+"""Which rows of a file a read wants, cut into windows.
 
 file rows   [0, 100) [5000, 5010)        two windows of at most 64 rows:  [0,64)   [64,100) [5000,5010)
-pages       0..64 | 64..5000 | 5000..    second window: page 1 rows [0,36), page 2 rows [0,10)
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -72,40 +69,3 @@ def windows(selection: RowSelection, window_rows: Callable[[], int]) -> Iterator
         ends[-1] -= before[last] - end
         yield RowSelection(starts, ends)
         start = end
-
-
-def cut_at(selection: RowSelection, edges: Ints) -> Iterator[tuple[int, RowSelection]]:
-    """(i, the selected rows within edges[i] and edges[i + 1], counted from edges[i]), wherever there are any."""
-    if len(edges) == 2 and len(selection.starts) == 1:
-        start, low, high = int(edges[0]), int(selection.starts[0]), int(selection.ends[0])
-        if start <= low and high <= edges[1]:
-            yield 0, selection if start == 0 else RowSelection.span(low - start, high - start)
-            return
-    firsts = np.searchsorted(selection.ends, edges[:-1], side="right")
-    lasts = np.searchsorted(selection.starts, edges[1:], side="left")
-    for number in np.flatnonzero(firsts < lasts).tolist():
-        here, start = slice(firsts[number], lasts[number]), edges[number]
-        starts, ends = selection.starts[here] - start, selection.ends[here] - start
-        # Only the first and the last range may go on beyond an edge.
-        starts[0], ends[-1] = max(0, starts[0]), min(ends[-1], edges[number + 1] - start)
-        yield number, RowSelection(starts, ends)
-
-
-def scale(selection: RowSelection, factor: int) -> RowSelection:
-    """The same rows where every row counts `factor` items."""
-    return selection if factor == 1 else RowSelection(selection.starts * factor, selection.ends * factor)
-
-
-def row_parts(edges: Ints, rows: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
-    """`cut_at` of few ascending rows: (i, those within edges[i] and edges[i + 1], counted from edges[i])."""
-    if len(edges) == 2 and rows[-1] < edges.item(1):
-        return [(0, rows)]
-    bounds = memoryview(cast("Any", edges))
-    parts: list[tuple[int, Sequence[int]]] = []
-    at = 0
-    while at < len(rows):
-        number = bisect_right(bounds, rows[at]) - 1
-        end = bisect_left(rows, bounds[number + 1], at)
-        parts.append((number, [row - bounds[number] for row in rows[at:end]]))
-        at = end
-    return parts

@@ -122,8 +122,8 @@ def test_every_way_of_spelling_gives_the_same(escapes: bool, damaged: bool) -> N
         block = block_of(strings)
         whole = VariableBlock(block.offsets + 5, np.append(np.zeros(5, np.uint8), block.data))
         ways = [
-            lambda strings=strings: CODECS.decode_payloads(encoding, strings),
-            lambda strings=strings: [CODECS.decode_payloads(encoding, [text])[0] for text in strings],
+            lambda strings=strings: CODECS.decode_payloads([encoding], [len(strings)], strings),
+            lambda strings=strings: [CODECS.decode_payloads([encoding], [1], [text])[0] for text in strings],
             lambda block=block: plain(CODECS.decode_values(encoding, block)),
             lambda whole=whole: plain(CODECS.decode_values(encoding, whole)),
         ]

@@ -13,7 +13,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import LanceError
-from lance_core.file.v2 import column_reader, columns21
+from lance_core.file.v2 import columns21
+from lance_core.pages import group
 from lance_core.pages.read import column_chunks, miniblock
 from tests.file.small_pages import opened_small_pages
 
@@ -198,13 +199,13 @@ def test_rows_of_many_small_pages(version: str, monkeypatch: pytest.MonkeyPatch)
     whole = opened.project(schema).table()
     opened.take(schema, [*range(0, ROWS, 9)])
     sizes: list[int] = []
-    real = column_reader.read_column
+    real = group.read_column
 
     def spy(column: Any, rows: Any, codecs: Any) -> Any:
         sizes.append(len(column.items.counts) if column.items is not None else 0)
         return real(column, rows, codecs)
 
-    monkeypatch.setattr(column_reader, "read_column", spy)
+    monkeypatch.setattr(group, "read_column", spy)
     short: list[int] = []
     few = column_chunks.read_few_lists
 

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lance_core.file.rows import cut_at
-from lance_core.pages.rows import RowSelection
+from lance_core.pages.rows import RowSelection, cut_at
 
 
 def test_rows_are_cut_at_the_edges_of_pages() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.file import projection
-from lance_core.file.v2 import column_reader
+from lance_core.pages import group
 from lance_core.pages.read.lists import PageRows
 from tests.file.small_pages import opened_small_pages
 
@@ -40,13 +40,13 @@ def _table() -> pa.Table:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of pages of each joint read."""
     found: list[int] = []
-    real = column_reader.read_picked
+    real = group.read_picked
 
     def spy(layout: Any, parts: Sequence[PageRows], codecs: Any) -> Any:
         found.append(len(parts))
         return real(layout, parts, codecs)
 
-    monkeypatch.setattr(column_reader, "read_picked", spy)
+    monkeypatch.setattr(group, "read_picked", spy)
     return found
 
 
@@ -95,13 +95,13 @@ def test_few_rows_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     opened, schema, _ = opened_small_pages(table, "2.1")
     rows = [[100], [100, 101], [7, 900, 901], [0, 1, 2, 3], [5, 5, 4], [*range(3, 451, 7)], [*range(3, 458, 7)]]
     found: list[int] = []
-    real = column_reader.read_row_values
+    real = group.read_row_values
 
     def spy(layout: Any, page: Any, index: Any, rows: Sequence[int], codecs: Any) -> Any:
         found.append(len(rows))
         return real(layout, page, index, rows, codecs)
 
-    monkeypatch.setattr(column_reader, "read_row_values", spy)
+    monkeypatch.setattr(group, "read_row_values", spy)
     for wanted in rows:
         assert pa.Table.from_batches([opened.take(schema, wanted)]).equals(table.take(wanted).combine_chunks())
     assert max(found) == 64

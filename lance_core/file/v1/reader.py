@@ -22,7 +22,6 @@ from lance_core.file.footer import parse_legacy_footer
 from lance_core.file.metadata import Tail
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection
-from lance_core.file.rows import cut_at
 from lance_core.file.v1.pages import LegacyPages, SlotSpan
 from lance_core.file.v1.table import PageTable, decode_table, table_size
 from lance_core.format.fragment import DataFile
@@ -30,7 +29,7 @@ from lance_core.format.schema import Field, Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.fetcher import drive_one
 from lance_core.io.store import Store
-from lance_core.pages.rows import RowSelection
+from lance_core.pages.rows import RowSelection, cut_at
 from lance_core.wire.file import LegacyMetadata, PageStatistics, decode_legacy_metadata, decode_legacy_schema
 
 _PREFIX = 4

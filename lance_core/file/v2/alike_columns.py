@@ -52,7 +52,7 @@ class AlikeColumns:
     columns: tuple[ColumnReader, ...]
     readers: tuple[FieldReader, ...]
 
-    def fetch(self) -> Fetch[list[pa.Array[Any]]]:
+    def fetch(self) -> Fetch[list[list[pa.Array[Any]]]]:
         """Every row of each column."""
         pages = [column.column.pages[0] for column in self.columns]
         places = np.array([list(page.buffers) for page in pages], np.int64)
@@ -66,13 +66,14 @@ class AlikeColumns:
                 joined = leaf_array(scan_alike(self.layout, alike, data), self.node)
         except LanceError:
             return (yield from self._apart())
-        return [joined.slice(number * rows, rows) for number in range(len(pages))]
+        return [[joined.slice(number * rows, rows)] for number in range(len(pages))]
 
-    def _apart(self) -> Fetch[list[pa.Array[Any]]]:
+    def _apart(self) -> Fetch[list[list[pa.Array[Any]]]]:
+        num_rows = self.columns[0].column.pages[0].num_rows
         found = []
         for reader in self.readers:
-            for job in reader.jobs(RowSelection.all(self.columns[0].column.pages[0].num_rows)):
-                found.extend(reader.assemble([(yield from job)], self.columns[0].column.pages[0].num_rows))
+            for job in reader.jobs(RowSelection.all(num_rows)):
+                found.append(reader.assemble([(yield from job)], num_rows))
         return found
 
 

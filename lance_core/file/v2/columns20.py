@@ -24,12 +24,11 @@ from lance_core.file.convert.assemble import concat, flat_array
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, leaves
 from lance_core.file.convert.values import bitmap, is_variable, to_arrow
 from lance_core.file.error_location import located, span
-from lance_core.file.rows import cut_at
 from lance_core.format.encoding20 import BlobColumnEncoding, List
 from lance_core.format.layout import FileColumn, Page
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read.lockstep import together
-from lance_core.pages.rows import RowSelection
+from lance_core.pages.rows import RowSelection, cut_at
 from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
 
 _MAX_INT32 = 2**31 - 1

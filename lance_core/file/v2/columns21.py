@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, cast
 
 import pyarrow as pa
@@ -22,14 +21,13 @@ from lance_core.file.convert.few_entries import FewLeaf, few_entries, few_leaves
 from lance_core.file.convert.few_rows import FieldValues, field_values, has_short_way
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, leaves
 from lance_core.file.error_location import located, span
-from lance_core.file.v2.column_reader import FEW_PAGES, ColumnReader, column_reader
+from lance_core.file.v2.column_reader import ColumnReader, column_reader
 from lance_core.file.v2.row_sizes import row_size
 from lance_core.format.layout import FileColumn
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
-from lance_core.pages.chunks import ChunkTable
+from lance_core.pages.group import Read
 from lance_core.pages.leaf import Leaf
-from lance_core.pages.read.column_chunks import ColumnChunks
 from lance_core.pages.row_values import RowValues
 from lance_core.pages.rows import RowSelection
 
@@ -43,22 +41,8 @@ class FieldReader:
     columns: tuple[ColumnReader, ...]
 
     def jobs(self, window: RowSelection) -> list[Fetch[object]]:
-        """One reader per page; all may run at once."""
-        if isinstance(self.node, LeafNode):
-            return [job for column in self.columns for job in self._flat_jobs(column, [*column.parts(window)])]
-        jobs: list[Fetch[object]] = []
-        for column in self.columns:
-            known = column.known_column(window)
-            if known is not None:
-                jobs.append(self._nested_column(column, window, known))
-                continue
-            parts = list(column.parts(window))
-            tables = column.known_together(parts) if len(parts) > FEW_PAGES else None
-            if tables is not None:
-                jobs.append(self._nested_together(column, parts, tables))
-            else:
-                jobs.extend(self._apart(column, parts))
-        return jobs
+        """Readers of the window's pages; all may run at once."""
+        return [self._job(column, read) for column in self.columns for read in column.reads(window)]
 
     def few_jobs(self, rows: Sequence[int]) -> list[Fetch[object]] | None:
         """Readers of few rows value by value, for `few_values`; None where only `jobs` will do."""
@@ -66,10 +50,10 @@ class FieldReader:
             return None
         jobs: list[Fetch[object]] = []
         for column in self.columns:
-            parts = column.few_parts(rows)
-            if parts is None:
+            reads = column.pages.value_reads(rows)
+            if reads is None:
                 return None
-            jobs.extend(column.fetch_values(number, own) for number, own in parts)
+            jobs.extend(column.fetch_values(read) for read in reads)
         return jobs
 
     def few_values(self, results: Sequence[object]) -> FieldValues:
@@ -80,62 +64,23 @@ class FieldReader:
     def _has_short_way(self) -> bool:
         return has_short_way(self.node) and all(item.scale == 1 and not item.described for item in self.columns)
 
-    def _apart(self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]]) -> Iterator[Fetch[object]]:
-        """Whole pages in groups, others alone, in order."""
-        for is_whole, run in groupby(parts, key=lambda part: part[1].covers(column.column.pages[part[0]].num_rows)):
-            if is_whole:
-                for numbers in column.whole_groups([number for number, _ in run]):
-                    yield self._nested_whole(column, numbers)
-            else:
-                for part in run:
-                    yield self._nested(column, *part)
-
-    def _nested_whole(self, column: ColumnReader, numbers: Sequence[int]) -> Fetch[object]:
-        if len(numbers) == 1:
-            leaf = yield from column.fetch(numbers[0], RowSelection.all(column.column.pages[numbers[0]].num_rows))
-            return column.index, [leaf]
-        leaves_found = yield from column.fetch_whole(numbers)
-        return column.index, leaves_found
-
-    def _flat_jobs(self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]]) -> list[Fetch[object]]:
-        tables = column.known_picks(parts) if len(parts) > 1 else None
-        if tables is not None:
-            return [self._picked(column, parts, tables)]
-        return [self._flat(column, *part) for part in parts]
-
-    def _picked(
-        self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
-    ) -> Fetch[object]:
-        leaf = yield from column.fetch_picked(parts, tables)
-        with located(self.path, column=column.name, page=span(number for number, _ in parts)):
-            return leaf_array(leaf, cast("LeafNode", self.node))
-
-    def _flat(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
-        leaf = yield from column.fetch(number, rows)
-        with located(self.path, column=column.name, page=number):
-            return leaf_array(leaf, cast("LeafNode", self.node))
-
-    def _nested(self, column: ColumnReader, number: int, rows: RowSelection) -> Fetch[object]:
-        leaf = yield from column.fetch(number, rows)
-        return column.index, [leaf]
-
-    def _nested_column(self, column: ColumnReader, window: RowSelection, known: ColumnChunks) -> Fetch[object]:
-        leaf = yield from column.fetch_column(window, known)
-        return column.index, [leaf]
-
-    def _nested_together(
-        self, column: ColumnReader, parts: Sequence[tuple[int, RowSelection]], tables: Sequence[ChunkTable]
-    ) -> Fetch[object]:
-        leaf = yield from column.fetch_together(parts, tables)
-        return column.index, [leaf]
+    def _job(self, column: ColumnReader, read: Read) -> Fetch[object]:
+        """Arrays of a flat field; of a nested one the column and its leaves, which all columns together make arrays of."""
+        found = yield from column.fetch(read)
+        if not isinstance(self.node, LeafNode):
+            return column.index, found
+        try:
+            return [leaf_array(leaf, self.node) for leaf in found]
+        except Exception:
+            with located(self.path, column=column.name, page=span(read.numbers())):
+                raise
 
     def assemble(self, results: Sequence[object], num_rows: int) -> list[pa.Array[Any]]:
         """The chunks of the window's array, from what the jobs returned."""
         if not self.columns:
             return [nulls(num_rows, self.node.type)]
         if isinstance(self.node, LeafNode):
-            arrays: list[Any] = list(results)
-            return arrays
+            return [array for arrays in cast("Sequence[list[pa.Array[Any]]]", results) for array in arrays]
         pages: dict[int, list[Leaf]] = {column.index: [] for column in self.columns}
         for result in results:
             index, found = cast("tuple[int, list[Leaf]]", result)
@@ -153,13 +98,13 @@ class FieldReader:
 
     def pages_of(self, window: RowSelection) -> str | None:
         """The pages that hold these rows, in any of the columns."""
-        return span(number for column in self.columns for number, _ in column.parts(window))
+        return span(number for column in self.columns for number in column.pages_of(window))
 
     def row_size(self) -> float:
         """About how many bytes a row of this field takes once decoded."""
         types = {leaf.column: leaf.type for leaf in leaves(self.node)}
         return sum(
-            row_size(column.column, int(column.starts[-1]), types[column.index], described=column.described)
+            row_size(column.column, column.num_rows, types[column.index], described=column.described)
             for column in self.columns
         )
 

@@ -7,12 +7,15 @@
     list<binary> [["ab"], null]   04 02000000 6162 | 06       one bit of rep, two of def (2 = null list)
 
 Fixed-width bytes follow every visible entry, even a null; a variable value (length and bytes) only def 0. Without lists,
-rows of fixed width are found by arithmetic: one round. Otherwise a read asks for row index entries first: two rounds.
+rows of fixed width are found by arithmetic: one round. Otherwise a read asks for row index entries first: two rounds. Rows
+of several pages are found and decoded as those of one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -23,7 +26,7 @@ from lance_core.codecs.gather import gather, words
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import Fetch, fetch_nothing
 from lance_core.format.layout import FullZipLayout, Page
-from lance_core.pages.buffers import part, request, request_many, require_buffers
+from lance_core.pages.buffers import part, request, request_ranges, require_buffers
 from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import whole_leaf
@@ -77,47 +80,86 @@ def scan(layout: FullZipLayout, page: Page, codecs: Codecs) -> Fetch[Leaf]:
 
 def read(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection, codecs: Codecs) -> Fetch[Leaf]:
     """The rows; one round for all rows or plain fixed widths, else two."""
-    if not index.has_row_index:
-        return (yield from _read_even(layout, page, index, rows, codecs))
-    if rows.covers(page.num_rows):
+    if index.has_row_index and rows.covers(page.num_rows):
         stored, data = yield from request([part(page, 1), part(page, 0)])
         offsets = _row_offsets(page, stored, len(data))
-        return _decode(layout, index, offsets[:-1], offsets[1:], data[: int(offsets[-1])], rows, codecs)
-    width = index_width(page, page.buffers[1].size)
-    lengths = rows.ends - rows.starts
-    stored, at = yield from request_many(page, 1, rows.starts * width, (rows.ends + 1) * width)
+        data = data[: int(offsets[-1])]
+        return _decode([layout], index, offsets[:-1], offsets[1:], data, [rows.num_rows], codecs)
+    return (yield from read_together([page], [rows], codecs))
+
+
+def kind_of(page: Page, codecs: Codecs) -> tuple[object, ...] | None:
+    """What zipped pages share whose rows may be read together; None for others, and for lists."""
+    layout = page.layout
+    if not isinstance(layout, FullZipLayout) or max_rep(layout.layers):
+        return None
+    width = 0 if layout.bits_per_offset is None or len(page.buffers) < 2 else page.buffers[1].size // (page.num_rows + 1)
+    shape = codecs.shape(layout.value_compression)
+    return replace(layout, num_items=0, num_visible_items=0, value_compression=shape), width
+
+
+def read_together(pages: Sequence[Page], rows: Sequence[RowSelection], codecs: Codecs) -> Fetch[Leaf]:
+    """Some rows of one page, or of several of one `kind_of`, in order."""
+    layouts = [cast("FullZipLayout", page.layout) for page in pages]
+    facts, *_ = [facts_of(layout, page) for layout, page in zip(layouts, pages, strict=True)]
+    for page, item in zip(pages, rows, strict=True):
+        item.check(page.num_rows)
+    starts, ends = (_joined([getattr(item, name) for item in rows]) for name in ("starts", "ends"))
+    owners = np.arange(len(pages)).repeat([len(item.starts) for item in rows])
+    counts = [item.num_rows for item in rows]
+    if not facts.has_row_index:
+        return (yield from _read_even(pages, layouts, facts, (starts, ends, owners), counts, codecs))
+    width = index_width(pages[0], pages[0].buffers[1].size)
+    lengths, first = ends - starts, np.array([page.buffers[1].start for page in pages])[owners]
+    stored, at = yield from request_ranges(first + starts * width, first + (ends + 1) * width)
     offsets = _words(gather(stored, at, (lengths + 1) * width), width)
     lasts = np.cumsum(lengths + 1) - 1
     firsts = lasts - lengths
-    begins, ends = np.delete(offsets, lasts), np.delete(offsets, firsts)
-    _check_rows(begins, ends, page.buffers[0].size)
-    data, at = yield from request_many(page, 0, offsets[firsts], offsets[lasts])
-    if max_rep(layout.layers):
+    begins, stops = np.delete(offsets, lasts), np.delete(offsets, firsts)
+    _check_rows(begins, stops, np.array([page.buffers[0].size for page in pages])[owners].repeat(lengths))
+    first = np.array([page.buffers[0].start for page in pages])[owners]
+    data, at = yield from request_ranges(first + offsets[firsts], first + offsets[lasts])
+    if max_rep(layouts[0].layers):
         # Rows with lists are walked through, so nothing may be between them.
         data = gather(data, at, offsets[lasts] - offsets[firsts])
-        ends = np.cumsum(ends - begins)
-        return _decode(layout, index, np.append(0, ends[:-1]), ends, data, rows, codecs)
+        stops = np.cumsum(stops - begins)
+        return _decode(layouts, facts, np.append(0, stops[:-1]), stops, data, counts, codecs)
     shifts = np.repeat(at - offsets[firsts], lengths)
-    return _decode(layout, index, begins + shifts, ends + shifts, data, rows, codecs)
+    return _decode(layouts, facts, begins + shifts, stops + shifts, data, counts, codecs)
 
 
-def _read_even(layout: FullZipLayout, page: Page, index: ZipFacts, rows: RowSelection, codecs: Codecs) -> Fetch[Leaf]:
-    stride = index.stride
-    if page.num_rows * stride > page.buffers[0].size:
-        raise CorruptFileError(f"{page.num_rows} rows of {stride} bytes do not match a buffer of {page.buffers[0].size}")
-    begins, ends = rows.starts * stride, rows.ends * stride
-    found, at = yield from request_many(page, 0, begins, ends)
-    data = gather(found, at, ends - begins)
-    if index.word_size == 0:
-        payload = FixedBlock(index.value_size * 8, data, rows.num_rows)
-        return whole_leaf(codecs.decode_values(layout.value_compression, payload), None, None, layout.layers, rows.num_rows)
-    table = data.reshape(rows.num_rows, stride)
-    rep, def_ = _split_words(layout, np.ascontiguousarray(table[:, : index.word_size]), index.word_size)
-    values = np.ascontiguousarray(table[:, index.word_size :]).reshape(-1)
-    block = codecs.decode_values(layout.value_compression, FixedBlock(index.value_size * 8, values, rows.num_rows))
+def _read_even(
+    pages: Sequence[Page],
+    layouts: Sequence[FullZipLayout],
+    facts: ZipFacts,
+    ranges: tuple[Ints, Ints, Ints],
+    counts: Sequence[int],
+    codecs: Codecs,
+) -> Fetch[Leaf]:
+    """Rows of one width, found by arithmetic. `ranges`: where each begins and ends, and the page it is of."""
+    stride, layout, num_rows = facts.stride, layouts[0], sum(counts)
+    for page in pages:
+        if page.num_rows * stride > page.buffers[0].size:
+            raise CorruptFileError(f"{page.num_rows} rows of {stride} bytes do not match a buffer of {page.buffers[0].size}")
+    starts, ends, owners = ranges
+    first = np.array([page.buffers[0].start for page in pages], np.int64)[owners]
+    found, at = yield from request_ranges(first + starts * stride, first + ends * stride)
+    data = gather(found, at, (ends - starts) * stride)
+    encodings = [item.value_compression for item in layouts]
+    if facts.word_size == 0:
+        payload = FixedBlock(facts.value_size * 8, data, num_rows)
+        return whole_leaf(codecs.decode_group(encodings, counts, payload), None, None, layout.layers, num_rows)
+    table = data.reshape(num_rows, stride)
+    rep, def_ = _split_words(layout, np.ascontiguousarray(table[:, : facts.word_size]), facts.word_size)
+    values = np.ascontiguousarray(table[:, facts.word_size :]).reshape(-1)
+    block = codecs.decode_group(encodings, counts, FixedBlock(facts.value_size * 8, values, num_rows))
     if rep is not None and rep.any():
         raise CorruptFileError("a page without lists has repetition levels")
-    return whole_leaf(block, None, def_, layout.layers, rows.num_rows)
+    return whole_leaf(block, None, def_, layout.layers, num_rows)
+
+
+def _joined(arrays: Sequence[Ints]) -> Ints:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def index_width(page: Page, size: int) -> int:
@@ -138,28 +180,35 @@ def _row_offsets(page: Page, stored: Bytes, size: int) -> Ints:
     return rebased
 
 
-def _check_rows(begins: Ints, ends: Ints, size: int) -> None:
-    if len(begins) and (int(begins.min()) < 0 or int(ends.max()) > size or (ends < begins).any()):
-        raise CorruptFileError(f"the row index is not ascending inside the {size} bytes of rows")
+def _check_rows(begins: Ints, ends: Ints, size: int | Ints) -> None:
+    if len(begins) and (int(begins.min()) < 0 or bool((ends > size).any()) or (ends < begins).any()):
+        raise CorruptFileError(f"the row index is not ascending inside the {np.max(size)} bytes of rows")
 
 
 def _decode(
-    layout: FullZipLayout, facts: ZipFacts, begins: Ints, ends: Ints, data: Bytes, rows: RowSelection, codecs: Codecs
+    layouts: Sequence[FullZipLayout],
+    facts: ZipFacts,
+    begins: Ints,
+    ends: Ints,
+    data: Bytes,
+    counts: Sequence[int],
+    codecs: Codecs,
 ) -> Leaf:
-    """`begins`, `ends`: where each row is in `data`; rows with lists are back to back."""
+    """`begins`, `ends`: where each row is in `data`; rows with lists are back to back, and of one page. `counts`: rows of
+    each page."""
     rep: Levels | None = None
     def_: Levels | None
+    layout, encodings = layouts[0], [item.value_compression for item in layouts]
     if max_rep(layout.layers):
         rep, def_, starts, sizes = _walk(layout, facts, data)
     else:
         def_, starts, sizes = _one_by_one(layout, facts, begins, ends, data)
     if layout.bits_per_offset is None:
         packed = gather(data, starts, sizes)
-        block = codecs.decode_values(layout.value_compression, FixedBlock(facts.value_size * 8, packed, len(starts)))
+        block = codecs.decode_group(encodings, counts, FixedBlock(facts.value_size * 8, packed, len(starts)))
     else:
-        payload = pick_bytes(data, starts, sizes, layout.bits_per_offset)
-        block = codecs.decode_values(layout.value_compression, payload)
-    return whole_leaf(block, rep, def_ if layout.bits_def else None, layout.layers, rows.num_rows)
+        block = codecs.decode_group(encodings, counts, pick_bytes(data, starts, sizes, layout.bits_per_offset))
+    return whole_leaf(block, rep, def_ if layout.bits_def else None, layout.layers, sum(counts))
 
 
 def _one_by_one(

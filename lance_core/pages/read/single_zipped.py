@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from lance_core.codecs.dispatch import Codecs
 from lance_core.errors import CorruptFileError
@@ -25,27 +26,35 @@ def can_read_zipped(layout: FullZipLayout) -> bool:
     return layout.bits_per_offset is not None and layout.bits_rep == 0 and not max_rep(layout.layers)
 
 
-def read_zipped_values(layout: FullZipLayout, page: Page, rows: Sequence[int], codecs: Codecs) -> Fetch[RowValues]:
-    """Ascending rows, each value by itself."""
-    facts = facts_of(layout, page)
-    width, size = index_width(page, page.buffers[1].size), page.buffers[0].size
-    stored = yield [part(page, 1, row * width, (row + 2) * width) for row in rows]
+def read_zipped_values(pages: Sequence[Page], rows: Sequence[Sequence[int]], codecs: Codecs) -> Fetch[RowValues]:
+    """Ascending rows of one page, or of several of one `fullzip.kind_of`, each value by itself."""
+    layouts = [cast("FullZipLayout", page.layout) for page in pages]
+    facts, *_ = [facts_of(layout, page) for layout, page in zip(layouts, pages, strict=True)]
+    places: list[ByteRange] = []
+    owners: list[Page] = []
+    for page, own in zip(pages, rows, strict=True):
+        width = index_width(page, page.buffers[1].size)
+        places += [part(page, 1, row * width, (row + 2) * width) for row in own]
+        owners += [page] * len(own)
     wanted: list[ByteRange] = []
-    for pair in stored:
+    for pair, place, page in zip((yield places), places, owners, strict=True):
+        width, size = place.size // 2, page.buffers[0].size
         start, end = int.from_bytes(pair[:width], "little"), int.from_bytes(pair[width:], "little")
         if not start + facts.word_size <= end <= size or start == end or len(pair) != 2 * width:
             raise CorruptFileError(f"the row index has a row at bytes {start} to {end} of {size}")
         wanted.append(part(page, 0, start, end))
     payloads: list[bytes] = []
     levels: list[int] = []
+    mask = (1 << layouts[0].bits_def) - 1
     for data, asked in zip((yield wanted), wanted, strict=True):
         if len(data) != asked.size:
             raise CorruptFileError(f"got {len(data)} bytes at {asked.start}, expected {asked.size}")
-        level = int.from_bytes(data[: facts.word_size], "little") & ((1 << layout.bits_def) - 1)
+        level = int.from_bytes(data[: facts.word_size], "little") & mask
         levels.append(level)
         payloads.append(b"" if level else _payload(facts, data))
-    items = codecs.decode_payloads(layout.value_compression, payloads)
-    return RowValues(items, nulls_of(levels, layout.layers) if layout.bits_def else None, 0, len(layout.layers))
+    items = codecs.decode_payloads([layout.value_compression for layout in layouts], [*map(len, rows)], payloads)
+    layers = layouts[0].layers
+    return RowValues(items, nulls_of(levels, layers) if mask else None, 0, len(layers))
 
 
 def _payload(facts: ZipFacts, data: Buffer) -> bytes:
