@@ -19,7 +19,7 @@ from lance_core.cli.table import Table, parse_pairs, table_command
 def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
     """Delete the rows that match."""
     from lance_core.dataset.edit.delete import delete_rows
-    from lance_core.dataset.scan.count import count_matching
+    from lance_core.dataset.scan.sinks import count_matching
 
     snapshot = table.open()
     if dry_run:

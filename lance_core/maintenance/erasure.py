@@ -26,7 +26,7 @@ from lance_core.commit.naming import DATA, data_path
 from lance_core.dataset.refs.branches import MAIN, branch_names, place_of
 from lance_core.dataset.refs.clones import cloned_versions
 from lance_core.dataset.refs.tags import list_tags
-from lance_core.dataset.scan.count import count_matching
+from lance_core.dataset.scan.sinks import count_matching
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot, snapshot_of
 from lance_core.errors import InputError, LanceError
 from lance_core.format.fragment import Fragment

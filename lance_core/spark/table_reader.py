@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.dataset.indexing.serve import serve
-from lance_core.dataset.scan.execute import scan
 from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
 from lance_core.expr import parse_filter

@@ -19,7 +19,7 @@ from lance_core.commit.references import is_referenced, referenced_files
 from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
-from lance_core.dataset.scan.to_table import scan_table
+from lance_core.dataset.scan.sinks import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest

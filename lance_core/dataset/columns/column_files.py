@@ -18,7 +18,7 @@ import pyarrow as pa
 from lance_core.arrow.storable import check_storable
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.udf import Checkpoint
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
+from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot

@@ -23,9 +23,10 @@ from lance_core.dataset.columns.column_files import FirstId, add_files, append_f
 from lance_core.dataset.columns.declared_rules import refuse_cast, refuse_vanishing_input, with_evidence
 from lance_core.dataset.columns.from_stream import stage_reader
 from lance_core.dataset.columns.udf import BatchUDF
-from lance_core.dataset.scan.count import count_matching
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, is_narrow
+from lance_core.dataset.scan.chain import is_narrow
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS
 from lance_core.dataset.scan.projection import needs_of
+from lance_core.dataset.scan.sinks import count_matching
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.sources import open_source

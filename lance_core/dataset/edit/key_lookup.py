@@ -23,7 +23,7 @@ from lance_core.arrow.buffers import fields_schema
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
-from lance_core.dataset.scan.to_table import scan_tables
+from lance_core.dataset.scan.sinks import scan_tables
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot

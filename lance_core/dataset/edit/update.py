@@ -23,7 +23,8 @@ from lance_core.commit.backoff import DEFAULT_RETRIES, DEFAULT_RETRY_TIMEOUT
 from lance_core.commit.naming import data_path
 from lance_core.dataset.columns.declared_rules import refuse_values
 from lance_core.dataset.edit.select_rows import matching_offsets
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, read_offsets
+from lance_core.dataset.scan.chain import read
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS
 from lance_core.dataset.scan.request import as_filter
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -132,7 +133,9 @@ def old_rows(snapshot: Snapshot, matched: Mapping[int, Ints]) -> Iterator[pa.Rec
     schema = snapshot.manifest.schema
     for fragment in snapshot.manifest.fragments:
         if fragment.id in matched:
-            yield from read_offsets(reader_of(snapshot, fragment), schema, matched[fragment.id], batch_size=LARGE_BATCH_ROWS)
+            reader = reader_of(snapshot, fragment)
+            rows = read(reader, schema, matched[fragment.id], batch_size=LARGE_BATCH_ROWS)
+            yield from (item.batch for item in rows)
 
 
 def stage_moved(

@@ -8,9 +8,9 @@ from contextlib import suppress
 import pyarrow as pa
 
 from lance_core.commit.naming import INDEX_CHECKSUMS, INDEX_CHECKSUMS_HINT
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError, UnknownIndexError
 from lance_core.format.fragment import Fragment

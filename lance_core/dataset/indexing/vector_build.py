@@ -26,11 +26,11 @@ from lance_core.arrow_numpy import numpy_of
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
 from lance_core.dataset.indexing.folder import INDICES, paths_of, remove_folder
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.flat_knn import vectors_of
 from lance_core.dataset.scan.nearest_request import vector_type
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.scan.take import take_rows
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry

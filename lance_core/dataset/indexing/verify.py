@@ -26,10 +26,10 @@ import pyarrow as pa
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.indexing.folder import folder_of, training_batches
 from lance_core.dataset.indexing.fragment_reuse import behind, moves_of
-from lance_core.dataset.scan.execute import selected_offsets
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.plan import FragmentTask, Picked, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import selected_offsets
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import is_living
 from lance_core.dataset.snapshot.snapshot import Snapshot

@@ -23,7 +23,7 @@ from lance_core.dataset.maintain.column_merge_plan import (
     ColumnMergePlan,
     plan_column_merges,
 )
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
+from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.snapshot.fragment_reader import reader_of, stored_part
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry, remove_files

@@ -26,9 +26,9 @@ from lance_core.dataset.maintain.compact_copy import copy_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.maintain.compact_plan import CompactionGroups, plan_compaction
 from lance_core.dataset.scan.blobs import largest_blob
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.deletion_vectors import living_offsets
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot

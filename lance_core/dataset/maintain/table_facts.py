@@ -21,10 +21,9 @@ import pyarrow.compute as pc
 from lance_core.commit.manifests import find_latest_version
 from lance_core.conditions import TableFacts
 from lance_core.dataset.refs.tags import list_tags
-from lance_core.dataset.scan.count import count_matching
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import count_matching, scan
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store

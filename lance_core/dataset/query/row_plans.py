@@ -19,16 +19,14 @@ from lance_core.dataset.indexing.served import Served
 from lance_core.dataset.query.explain import explain
 from lance_core.dataset.query.plan_search import plan_search
 from lance_core.dataset.scan.address_pruning import nearby
-from lance_core.dataset.scan.count import count_selected
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS, scan
 from lance_core.dataset.scan.order_by import key_columns
-from lance_core.dataset.scan.plan import ScanPlan, plan_scan
+from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS, ScanPlan, plan_scan
 from lance_core.dataset.scan.postprocess import plan_finish
 from lance_core.dataset.scan.projection import Projection, plan_projection
 from lance_core.dataset.scan.request import ScanRequest, as_filter
 from lance_core.dataset.scan.scored_rows import RowSearch
+from lance_core.dataset.scan.sinks import count_selected, scan, scan_table
 from lance_core.dataset.scan.take import take_rows
-from lance_core.dataset.scan.to_table import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 
 

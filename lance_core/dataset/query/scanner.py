@@ -20,9 +20,8 @@ import pyarrow as pa
 from lance_core.arrow_numpy import no_rows, numpy_of
 from lance_core.dataset.query.row_plans import PlainPlan, RowPlan, plan_rows
 from lance_core.dataset.scan.blobs import open_blobs
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
 from lance_core.dataset.scan.order_by import key_columns, sorted_indices
-from lance_core.dataset.scan.plan import ScanPlan, check_bounds
+from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS, ScanPlan, check_bounds
 from lance_core.dataset.scan.postprocess import (
     ADDRESS,
     BLOB_MODES,

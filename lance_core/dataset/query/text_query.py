@@ -19,10 +19,10 @@ from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.indexing.verify import UNREADABLE
 from lance_core.dataset.query.text_search import Hits, TextSearch
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import Projection, plan_projection
 from lance_core.dataset.scan.scored_rows import Scored, SearchOptions, scored_table
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.expr import Expr

@@ -28,12 +28,12 @@ from lance_core.dataset.indexing.vector_search import (
     vector_title,
 )
 from lance_core.dataset.query.explain import explain
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.flat_knn import merged, nearest_in, refined, vector_plan
 from lance_core.dataset.scan.nearest_request import NearestQuery
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import Projection, plan_projection
 from lance_core.dataset.scan.scored_rows import Scored, SearchOptions, scored_table
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import Expr
 from lance_core.format.fragment import Fragment

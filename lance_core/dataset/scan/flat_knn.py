@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow_numpy import numpy_of
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
 from lance_core.dataset.scan.nearest_request import NearestQuery
-from lance_core.dataset.scan.plan import ScanPlan, plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, ScanPlan, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.scored_rows import Scored
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import Expr

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from lance_core.dataset.scan.read_ahead import TASKS_AT_ONCE
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.io.threads import Threads
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+TASKS_AT_ONCE = 64
+"""Fragments that are waited for at once, however little is read of each."""
 
 
 def is_far(snapshot: Snapshot) -> bool:

@@ -18,8 +18,14 @@ import pyarrow as pa
 from lance_core.dataset.scan.projection import Needs, Projection, needs_of
 from lance_core.errors import InputError
 from lance_core.expr import Expr, ast, columns_of
+from lance_core.file.projection import MAX_WINDOWS, WINDOW_BYTES
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import NO_PARENT, Schema
+
+_MIN_EXPECTED = 64 << 10
+DEFAULT_BATCH_ROWS = 8192
+LARGE_BATCH_ROWS = 1 << 16
+"""For results that are wanted whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +141,15 @@ def _slice(fragments: Sequence[Fragment], offset: int, limit: int | None) -> tup
             tasks.append(FragmentTask(fragment, start, end))
             left = None if left is None else left - (end - start)
     return tuple(tasks)
+
+
+def expected_bytes(plan: ScanPlan, task: FragmentTask) -> int:
+    """About how many bytes a task holds while it is read: its share of its files, and no more than its reader's windows."""
+    share = task.num_rows / max(1, task.fragment.num_rows)
+    wanted = plan.first.ids if plan.rest is None else (*plan.first.ids, *plan.rest.ids)
+    size = 0.0
+    for file in task.fragment.files:
+        held = set(file.fields)
+        columns = sum(field_id in held for field_id in wanted)
+        size += (file.file_size_bytes or WINDOW_BYTES) * columns / max(1, len(held))
+    return int(min(size * share, MAX_WINDOWS * WINDOW_BYTES)) + _MIN_EXPECTED

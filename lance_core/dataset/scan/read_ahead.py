@@ -6,6 +6,7 @@
     used        ^
     read          ahead, at once, until the rows held and those expected of fragments under way reach BYTES_AHEAD
 
+Where fragments are read one after the other, the files of a handful that follow are opened in the meantime.
 Whatever the budget, the fragment whose rows are wanted next may always go on, one batch at a time.
 """
 
@@ -14,20 +15,27 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from lance_core.dataset.scan.parallel import TASKS_AT_ONCE
+from lance_core.dataset.scan.plan import FragmentTask, ScanPlan
+from lance_core.dataset.scan.small_fragments import swept
+from lance_core.dataset.snapshot.fragment_reader import reader_of, stored_part
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import LanceError
 from lance_core.io.threads import Threads
 
 T = TypeVar("T")
 
 BYTES_AHEAD = 256 << 20
 """Rows read ahead, and expected of fragments that are being read."""
-TASKS_AT_ONCE = 64
-"""Fragments that are waited for at once, however little is read of each."""
+FRAGMENTS_AHEAD = 8
+"""Fragments whose files are opened before they are read, where only one is read at a time."""
 
 
 @dataclass
@@ -159,3 +167,41 @@ class ReadAhead(Generic[T]):
 
 def _closable(batches: Iterator[pa.RecordBatch]) -> Any:
     return batches if hasattr(batches, "close") else (batch for batch in batches)
+
+
+def tasks_ahead(snapshot: Snapshot, plan: ScanPlan) -> Iterator[FragmentTask]:
+    """The tasks of a plan in order; the files of those that follow are being opened in the meantime."""
+    tasks = swept(snapshot, plan)
+    if len(plan.tasks) < 2 or snapshot.store.is_local:
+        yield from tasks
+        return
+    # Threads of this scan's own: they wait for the shared pools, which must therefore not run them.
+    pool = Threads(max_workers=FRAGMENTS_AHEAD, thread_name_prefix="lance-open")
+    pending: deque[tuple[FragmentTask, Future[None]]] = deque()
+    try:
+        for task in tasks:
+            pending.append((task, pool.submit(open_fragment, snapshot, plan, task)))
+            if len(pending) > FRAGMENTS_AHEAD:
+                yield _opened(pending)
+        while pending:
+            yield _opened(pending)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _opened(pending: deque[tuple[FragmentTask, Future[None]]]) -> FragmentTask:
+    task, future = pending.popleft()
+    future.result()
+    return task
+
+
+def open_fragment(snapshot: Snapshot, plan: ScanPlan, task: FragmentTask) -> None:
+    """Open what the first step of a task needs. Errors are left to the reading, which says more about them."""
+    if task.ready is not None:
+        return
+    reader = reader_of(snapshot, task.fragment)
+    with suppress(LanceError):
+        _ = reader.deleted
+        for file in task.fragment.files:
+            if stored_part(plan.first, file).fields:
+                reader.open(file)

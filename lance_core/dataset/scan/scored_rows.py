@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow_numpy import arrow_of, no_rows
-from lance_core.dataset.scan.execute import project
+from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
 from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of
 from lance_core.dataset.scan.take import take_addresses

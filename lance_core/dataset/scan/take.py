@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
-from lance_core.dataset.scan.execute import project
+from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
 from lance_core.dataset.snapshot.assemble import empty_columns, joined_rows

@@ -20,7 +20,7 @@ import pyarrow as pa
 from lance_core.dataset.maintain.compact import plan_snapshot
 from lance_core.dataset.maintain.compact_options import CompactionOptions
 from lance_core.dataset.maintain.compact_plan import CompactionGroups, bytes_of, must_rewrite
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList

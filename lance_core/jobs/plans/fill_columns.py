@@ -22,7 +22,7 @@ from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.columns.evolve import NewColumns
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
+from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot

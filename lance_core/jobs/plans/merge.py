@@ -26,7 +26,7 @@ from lance_core.arrow.buffers import numbers_of
 from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.dataset.edit import merge_insert as verb
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
 from lance_core.errors import InputError, NotFoundError, UnsupportedFeatureError

@@ -21,9 +21,9 @@ import numpy as np
 
 from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.refs.branches import MAIN, read_branch
-from lance_core.dataset.scan.execute import scan
 from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.write.deletions import stage_deletions

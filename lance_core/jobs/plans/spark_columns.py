@@ -27,7 +27,7 @@ from lance_core.arrow.buffers import numbers_of
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.evolve import NewColumns
-from lance_core.dataset.scan.execute import DEFAULT_BATCH_ROWS
+from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of

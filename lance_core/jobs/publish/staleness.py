@@ -22,11 +22,9 @@ import pyarrow.compute as pc
 
 from lance_core.commit.identities import ASSUMES_PROPERTY
 from lance_core.commit.manifests import OpenVersion
-from lance_core.dataset.scan.count import count_matching
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
-from lance_core.dataset.scan.to_table import scan_table
+from lance_core.dataset.scan.sinks import count_matching, scan, scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.io.store import Store

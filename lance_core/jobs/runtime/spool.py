@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lance_core.arrow.buffers import fields_schema
-from lance_core.dataset.scan.execute import LARGE_BATCH_ROWS, scan
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema

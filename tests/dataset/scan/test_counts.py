@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.dataset.scan import count as counts
+from lance_core.dataset.scan import sinks
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def uri(tmp_path: Path) -> str:
 def test_an_answer_of_an_index_is_counted_without_reading(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = lance_core.dataset(uri)
     expected = sum(number % 7 == 3 for number in range(3000))
-    monkeypatch.setattr(counts, "count_task", None)
+    monkeypatch.setattr(sinks, "_count_of_task", None)
     assert table.count_rows("kind = 3") == expected
     assert table.count_rows("kind IN (1, 3)") == sum(number % 7 in (1, 3) for number in range(3000))
     assert table.count_rows("kind = 9") == 0
