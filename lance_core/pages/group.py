@@ -27,6 +27,7 @@ import numpy as np
 
 from lance_core.arrays import Ints
 from lance_core.cached import cached_property
+from lance_core.codecs.dispatch import Codecs
 from lance_core.codecs.registry import CODECS
 from lance_core.fetch import Fetch
 from lance_core.format.layout import FullZipLayout, MiniBlockLayout, Page
@@ -34,6 +35,7 @@ from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read import fullzip
 from lance_core.pages.read.column_chunks import ColumnChunks, column_chunks, read_column
+from lance_core.pages.read.few_lists import FEW_ROWS, few_of_pages
 from lance_core.pages.read.list_scan import groups, scan_lists
 from lance_core.pages.read.lists import PageRows, are_alike, can_join, read_lists
 from lance_core.pages.read.picked_rows import are_pickable, read_picked
@@ -72,7 +74,7 @@ class IndexCache(Protocol):
         ...
 
 
-class Read(NamedTuple):
+class PageRead(NamedTuple):
     """A reader of some pages; `numbers` says which, for errors."""
 
     numbers: Callable[[], Sequence[int]]
@@ -109,23 +111,23 @@ class ColumnPages:
         for number, rows in cut_at(window, self.starts[first : last + 1]):
             yield first + number, scale(rows, self.scale)
 
-    def reads(self, window: RowSelection) -> Iterator[Read]:
+    def reads(self, window: RowSelection) -> Iterator[PageRead]:
         """Readers of the window's rows, in order; all may run at once."""
         column = self._known_column(window)
         if column is not None:
             numbers = partial(_numbers_of, self.parts(window))
-            yield Read(numbers, self._one(read_column(column, scale(window, self.scale), CODECS)))
+            yield PageRead(numbers, self._one(read_column(column, scale(window, self.scale), CODECS)))
             return
         parts = [*self.parts(window)]
         together = self._together(parts) if len(parts) > 1 else None
         if together is not None:
-            yield Read(partial(_numbers_of, parts), self._one(together))
+            yield PageRead(partial(_numbers_of, parts), self._one(together))
             return
         for kind, run in groupby(parts, key=self._kind_of_part):
             if kind is _WHOLE:
                 yield from map(self._whole, self._whole_groups([number for number, _ in run]))
             elif kind is None:
-                yield from (Read(partial(_numbers_of, [part]), self._one(self._some(*part))) for part in run)
+                yield from (PageRead(partial(_numbers_of, [part]), self._one(self._some(*part))) for part in run)
             else:
                 yield self._zipped([*run])
 
@@ -158,11 +160,11 @@ class ColumnPages:
         index = yield from self._index(number, page)
         return (yield from read(page, index, rows))
 
-    def _whole(self, numbers: Sequence[int]) -> Read:
+    def _whole(self, numbers: Sequence[int]) -> PageRead:
         """Every row of some neighbouring pages."""
         pages = [self.pages[number] for number in numbers]
         fetch = self._one(scan(pages[0])) if len(pages) == 1 else scan_lists(pages, CODECS)
-        return Read(lambda: numbers, fetch)
+        return PageRead(lambda: numbers, fetch)
 
     def _values(self, number: int, rows: Sequence[int]) -> Fetch[RowValues]:
         page = self.pages[number]
@@ -179,7 +181,7 @@ class ColumnPages:
             if len(parts) <= FEW_PAGES or 2 * num_rows > sum(page.num_rows for page in pages):
                 return None
             tables = self._tables([number for number, _ in parts])
-            return None if tables is None or not can_join(tables) else self._joined(read_lists, parts, tables)
+            return None if tables is None or not can_join(tables) else self._joined(self._picked_lists, parts, tables)
         if self._are_pickable:
             tables = self._tables([number for number, _ in parts])
             if tables is None or _FEW * num_rows > sum(int(table.values[-1]) for table in tables):
@@ -194,10 +196,15 @@ class ColumnPages:
             return _WHOLE
         return self._zipped_kinds[number] if rows.num_rows <= _FEW_ZIPPED else None
 
-    def _zipped(self, parts: Sequence[Part]) -> Read:
+    def _zipped(self, parts: Sequence[Part]) -> PageRead:
         """Few rows of some zipped pages of one kind."""
         pages, rows = [self.pages[number] for number, _ in parts], [own for _, own in parts]
-        return Read(partial(_numbers_of, parts), self._one(fullzip.read_together(pages, rows, CODECS)))
+        return PageRead(partial(_numbers_of, parts), self._one(fullzip.read_together(pages, rows, CODECS)))
+
+    def _picked_lists(self, layout: MiniBlockLayout, parts: Sequence[PageRows], codecs: Codecs) -> Fetch[Leaf]:
+        num_rows = sum(part.rows.num_rows for part in parts)
+        few = few_of_pages(layout, parts, codecs) if num_rows <= FEW_ROWS else None
+        return (yield from few or read_lists(layout, parts, codecs))
 
     def _joined(
         self,

@@ -18,7 +18,7 @@ from lance_core.file.convert.tree import LeafNode
 from lance_core.file.error_location import located, span
 from lance_core.format.layout import BlobLayout, FileColumn
 from lance_core.io.cache import LruCache
-from lance_core.pages.group import ColumnPages, Read, ValueRead
+from lance_core.pages.group import ColumnPages, PageRead, ValueRead
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.row_values import RowValues
 from lance_core.pages.rows import RowSelection
@@ -46,11 +46,11 @@ class ColumnReader:
         """Rows of the file in it."""
         return int(self.pages.starts[-1])
 
-    def reads(self, window: RowSelection) -> Iterator[Read]:
+    def reads(self, window: RowSelection) -> Iterator[PageRead]:
         """What `fetch` takes, for the rows of a window."""
         return self.pages.reads(window)
 
-    def fetch(self, read: Read) -> Fetch[list[Leaf]]:
+    def fetch(self, read: PageRead) -> Fetch[list[Leaf]]:
         """The leaves of a read, in order."""
         try:
             leaves = yield from read.fetch

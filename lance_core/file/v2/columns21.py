@@ -26,7 +26,7 @@ from lance_core.file.v2.row_sizes import row_size
 from lance_core.format.layout import FileColumn
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import LruCache
-from lance_core.pages.group import Read
+from lance_core.pages.group import PageRead
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.row_values import RowValues
 from lance_core.pages.rows import RowSelection
@@ -64,7 +64,7 @@ class FieldReader:
     def _has_short_way(self) -> bool:
         return has_short_way(self.node) and all(item.scale == 1 and not item.described for item in self.columns)
 
-    def _job(self, column: ColumnReader, read: Read) -> Fetch[object]:
+    def _job(self, column: ColumnReader, read: PageRead) -> Fetch[object]:
         """Arrays of a flat field; of a nested one the column and its leaves, which all columns together make arrays of."""
         found = yield from column.fetch(read)
         if not isinstance(self.node, LeafNode):

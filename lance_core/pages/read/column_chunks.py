@@ -27,12 +27,9 @@ from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import check_part
 from lance_core.pages.chunks import ChunkTable, chunks_of_rows
 from lance_core.pages.leaf import Leaf
-from lance_core.pages.read.few_lists import ListChunk, owners_of, read_few_lists
+from lance_core.pages.read.few_lists import FEW_ROWS, ListChunk, owners_of, read_few_lists
 from lance_core.pages.read.lists import Chunks, JoinedItems, join_items, read_chunks
 from lance_core.pages.rows import RowSelection
-
-FEW_ROWS = 32
-"""Up to so many rows are looked up one by one: half the time of `read_chunks` where kernels are not compiled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

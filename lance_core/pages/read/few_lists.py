@@ -26,12 +26,16 @@ from lance_core.codecs.one_chunk import decode_many_levels
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ByteRange, Fetch
 from lance_core.format.layout import MiniBlockLayout
+from lance_core.pages.buffers import part
 from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
-from lance_core.pages.read.lists import JoinedItems, picked_values
+from lance_core.pages.read.lists import JoinedItems, PageRows, join_items, picked_values
 from lance_core.pages.read.single_row import cut_chunk
 from lance_core.pages.rows import expand_ranges
 from lance_core.pages.select import check_slots
+
+FEW_ROWS = 32
+"""Up to so many rows are looked up one by one: half the time of `lists.read_chunks` where kernels are not compiled."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +62,33 @@ def owners_of(table: ChunkTable, rows: Sequence[int]) -> list[int] | None:
             return None
         found.append(first)
     return found
+
+
+def few_of_pages(layout: MiniBlockLayout, parts: Sequence[PageRows], codecs: Codecs) -> Fetch[Leaf] | None:
+    """A reader of few rows of several pages (`lists.read_lists`); None where a row goes on beyond its chunk."""
+    numbers: list[int] = []
+    owners: list[int] = []
+    chunks: list[ListChunk] = []
+    base = 0
+    for page_number, item in enumerate(parts):
+        page, table, rows = item.page, item.table, item.rows
+        own = rows.to_indices().tolist()
+        found = owners_of(table, own)
+        if found is None:
+            return None
+        last = -1
+        for chunk in found:
+            if chunk != last:
+                place = part(page, 1, table.bounds.item(chunk), table.bounds.item(chunk + 1))
+                count = table.values.item(chunk + 1) - table.values.item(chunk)
+                before, after = table.started(chunk) + base, table.started(chunk + 1) + base
+                chunks.append(ListChunk(place, count, before, after, page_number))
+                last = chunk
+            owners.append(len(chunks) - 1)
+        numbers += [row + base for row in own]
+        base += page.num_rows
+    items = None if layout.dictionary is None else join_items([item.table.dictionary for item in parts])
+    return read_few_lists(layout, numbers, owners, chunks, items, codecs)
 
 
 def read_few_lists(
