@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.metadata
 import re
@@ -92,3 +93,16 @@ def test_nobody_catches_a_shortage_as_something_else() -> None:
         if re.search(r"except[^\n]*\b(ArrowException|ArrowMemoryError)\b", path.read_text())
     ]
     assert not found
+
+
+@pytest.mark.parametrize("package", ["commit", "publish"])
+def test_no_function_of_the_protocol_has_many_parameters(package: str) -> None:
+    """What takes more is a frozen request."""
+    found = []
+    for path in sorted((ROOT / "lance_core" / package).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                taken = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                names = [item.arg for item in taken if item.arg not in ("self", "cls")]
+                found += [f"{path.name}: {node.name}"] * (len(names) > 7)
+    assert found == []
