@@ -31,9 +31,9 @@ def server() -> Iterator[RunningServer]:
 def test_requests_of_a_commit(server: RunningServer, count: int, requests: int, depth: int) -> None:
     lane = Lane(server)
     refs = lane.stage(count)
-    seen = lane.watch(lambda: lane.commit(refs), latency_ms=20)
+    seen = lane.watch(lambda: lane.commit(refs), latency_ms=200)
     assert seen.requests <= requests, str(seen)
-    # Of very many at once some begin late on a busy machine: a quiet one shows 11 in a row for 100.
+    # Answers are late enough for those of very many to begin together on a busy machine as well: 12 in a row for 100.
     assert seen.depth <= depth, str(seen)
     assert seen.operations["DELETE"] == 0, str(seen)
 
