@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lance_core.errors import StoreRefusedError
+from lance_core.errors import StoreError, StoreRefusedError
 from lance_core.io.limits import ENTRIES_VARIABLE, ListingBound
 from lance_core.io.resolve import resolve_store
 from lance_core.io.waiting import attended
@@ -205,3 +205,32 @@ def test_a_claim_of_2_to_the_60_bytes(engine: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["get", "size", "ranges"]
     assert "Error" in done.stdout.splitlines()[0], done.stdout
+
+
+@pytest.mark.parametrize("engine", ["obstore", "fsspec"])
+@pytest.mark.parametrize("verb", ["get", "put", "put if absent", "list", "delete"])
+def test_a_silent_store_is_given_up(engine: str, verb: str) -> None:
+    """With fsspec's engine an upload waited for the server's "100 Continue", whatever the timeout."""
+    ended: list[BaseException] = []
+
+    def ask(endpoint: str) -> None:
+        store = resolve_store("s3://b/t", {
+            "aws_endpoint": endpoint, "aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region": "x",
+            "allow_http": "true", "timeout": "1s", "client_max_retries": "0", "store_engine": engine,
+        })  # fmt: skip
+        try:
+            {
+                "get": lambda: store.get("a"),
+                "put": lambda: store.put("a", b"1"),
+                "put if absent": lambda: store.put_if_absent("a", b"1"),
+                "list": lambda: [*store.list("")],
+                "delete": lambda: store.delete("a"),
+            }[verb]()
+        except BaseException as error:
+            ended.append(error)
+
+    with _silent() as (endpoint, _):
+        thread = threading.Thread(target=ask, args=(endpoint,), daemon=True)
+        thread.start()
+        thread.join(60)
+    assert [isinstance(error, StoreError) and error.retryable for error in ended] == [True], ended
