@@ -220,7 +220,7 @@ class _Commit:
                 return
 
     def _publish(self, fold: Fold) -> bool:
-        """Publish a fold; False where the others have to be looked at again."""
+        """Publish a fold; False where the others have to be read again."""
         try:
             opened, self._opened = self._opened, None  # what is published first makes it old
             done = self.publisher.commit(fold, opened)
@@ -310,7 +310,7 @@ class _Commit:
         self._pending.pop(uuid, None)
 
     def _keep_listing(self, found: Listing) -> None:
-        # The newest version is most likely needed next: it is read while the log is looked at.
+        # The newest version is most likely needed next: it is read while the log is read.
         self._opening, self._present = begin(self._store, lambda: found.open_newest(self._store)), found.numbers
 
     def _note(self, fold: Fold, done: Committed) -> None:

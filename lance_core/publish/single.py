@@ -9,7 +9,7 @@
 
 What became of finished work is in the log since its read version: a commit, or the version of an abort. So where the put of
 the next version succeeds, and later versions come from it, nothing had become of it, and no decision after that one is
-asked for. The versions are not listed before: if there is a later one, the put fails, and if there was one that has been
+requested. The versions are not listed before: if there is a later one, the put fails, and if there was one that has been
 removed, the look behind the put finds it. For work that was planned longer ago the versions are listed all the same,
 because then there often is a later one, and a try in vain costs more than a listing.
 
