@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.manifests import find_latest_version
@@ -54,50 +54,44 @@ class Waiting:
         return self.spec.get("if_moved") == "overwrite"
 
 
-class CommitJob:
-    """Carries out a `CommitSpec`, in this process."""
-
-    kind: ClassVar[str] = "commit"
-    needs_runner: ClassVar[bool] = False
-
-    def run(self, spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
-        """Publish; see `lance_core.publish.commit` for what it raises."""
-        store = resolve_store(spec.uri, spec.resolved_options())
-        ref = _single(spec)
-        done = None if ref is None else publish_single(store, ref)
-        if done is not None:
-            log.info("committed %s: version %d, %d rows added", spec.uri, done.version, done.rows_added)
-            return done
-        waiting = find_waiting(store, spec)
-        if not waiting:
-            return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
-        retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
-        runner = runner or LocalRunner()
-        records = {item.ref.identity: item.spec for item in waiting}
-        options = spec.resolved_options()
-        again = _again(store, spec, records, runner)
-        results = []
-        for if_moved, group in _groups(waiting):
-            request = CommitRequest(
-                refs=tuple(item.ref for item in group),
-                if_moved=if_moved,
-                options=_table_options(group),
-                check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
-                re_execute=again if spec.re_execute else None,
-                may_re_execute=lambda ref: can_reexecute(spec, ref.identity, records[ref.identity]),
-                max_retries=retries,
-                concerns=make_concerns(store, options),
-                partial=spec.partial,
-                states={item.ref.identity: item.state for item in group if item.state is not None},
-                single=ref is None,  # else that was tried, before anything was read
-            )
-            try:
-                results.append(commit(store, request))
-            except RetryableConflictError as error:
-                raise _explained(error, group, spec) from error
-        result = _sum(results)
-        log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
-        return result
+def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
+    """Publish; see `lance_core.publish.commit` for what it raises."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    ref = _single(spec)
+    done = None if ref is None else publish_single(store, ref)
+    if done is not None:
+        log.info("committed %s: version %d, %d rows added", spec.uri, done.version, done.rows_added)
+        return done
+    waiting = find_waiting(store, spec)
+    if not waiting:
+        return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
+    retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
+    runner = runner or LocalRunner()
+    records = {item.ref.identity: item.spec for item in waiting}
+    options = spec.resolved_options()
+    again = _again(store, spec, records, runner)
+    results = []
+    for if_moved, group in _groups(waiting):
+        request = CommitRequest(
+            refs=tuple(item.ref for item in group),
+            if_moved=if_moved,
+            options=_table_options(group),
+            check=make_check(spec.gates, store, storage_options=options) if spec.gates else None,
+            re_execute=again if spec.re_execute else None,
+            may_re_execute=lambda ref: can_reexecute(spec, ref.identity, records[ref.identity]),
+            max_retries=retries,
+            concerns=make_concerns(store, options),
+            partial=spec.partial,
+            states={item.ref.identity: item.state for item in group if item.state is not None},
+            single=ref is None,  # else that was tried, before anything was read
+        )
+        try:
+            results.append(commit(store, request))
+        except RetryableConflictError as error:
+            raise _explained(error, group, spec) from error
+    result = _sum(results)
+    log.info("committed %s: version %d, %d rows added", spec.uri, result.version, result.rows_added)
+    return result
 
 
 def _single(spec: CommitSpec) -> StagedTransaction | None:
@@ -213,8 +207,3 @@ def _sum(results: Sequence[CommitResult]) -> CommitResult:
             seconds=total.seconds + result.seconds,
         )
     return total
-
-
-def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
-    """Publish what a spec names; see `lance_core.publish.commit` for what it raises."""
-    return CommitJob().run(spec, runner)
