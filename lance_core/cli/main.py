@@ -20,6 +20,7 @@ from lance_core import __version__
 from lance_core.cli import (
     branching,
     catalog,
+    declaring,
     doctor,
     editing,
     jobs,
@@ -40,7 +41,20 @@ def cli() -> None:
     """Look at Lance tables, and look after them."""
 
 
-for _module in (reading, editing, branching, maintenance, maintain, doctor, staging, ledger, jobs, watching, catalog):
+for _module in (
+    reading,
+    editing,
+    declaring,
+    branching,
+    maintenance,
+    maintain,
+    doctor,
+    staging,
+    ledger,
+    jobs,
+    watching,
+    catalog,
+):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
 

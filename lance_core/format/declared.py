@@ -46,6 +46,11 @@ def is_evidence(field: Field) -> bool:
     return EVIDENCE_OF in field.metadata
 
 
+def is_filled_by_refresh(metadata: Mapping[bytes, bytes]) -> bool:
+    """Whether an Arrow field is of a declared column, or of the evidence beside one: rows that are written have neither."""
+    return metadata.get(DECLARED.encode()) == b"true" or EVIDENCE_OF.encode() in metadata
+
+
 def hides_from_all(schema: Schema) -> frozenset[str]:
     """The names of the columns that a read of all columns leaves out."""
     return frozenset(item.name for item in schema.fields if item.metadata and is_evidence(item))

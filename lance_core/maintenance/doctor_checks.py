@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, NamingScheme
+from lance_core.computed.unseen import unseen_rows
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
 from lance_core.dataset.maintain.validate import find_damages
@@ -99,6 +100,20 @@ def stale_indices(patient: Patient) -> Iterator[Finding]:
                 code="stale-index", severity="warning", title=f"Index {name} does not cover {share:.0%} of the rows",
                 size=rows, unit="rows", cost="Each search scans these rows.",
                 cure=f'lance_core.dataset("{patient.uri}").optimize.optimize_indices()', details={"index": name},
+            )  # fmt: skip
+
+
+def stale_columns(patient: Patient) -> Iterator[Finding]:
+    """Rows of declared columns that no refresh has seen as they are now."""
+    total = patient.snapshot.manifest.num_rows
+    for name, rows in unseen_rows(patient.snapshot).items():
+        share = rows / total if total else 0.0
+        if share > 2 * patient.levels.max_unindexed_share:
+            yield Finding(
+                code="stale-column", severity="warning",
+                title=f"Column {name} was not refreshed for {share:.0%} of the rows", size=rows, unit="rows",
+                cost="Its values there may be missing, or of inputs that are others now.",
+                cure=f"lance refresh {patient.uri} --column {name}", details={"column": name},
             )  # fmt: skip
 
 
@@ -346,6 +361,7 @@ CHECKS: tuple[Check, ...] = (
     small_fragments,
     deleted_rows,
     stale_indices,
+    stale_columns,
     many_segments,
     unsealed_indices,
     dead_attempts,

@@ -73,6 +73,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("log",): ("URI",),
     ("maintain",): ("POLICY", "URI"),
     ("merge-column-files",): ("URI", "--max-files", "1"),
+    ("refresh",): ("URI", "--column", "twice"),
     ("report",): ("URI", "--html", "PAGE"),
     ("restore",): ("URI", "1"),
     ("schema",): ("URI", "--ids"),
@@ -88,6 +89,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tags", "delete"): ("URI", "good"),
     ("tags", "list"): ("URI",),
     ("tags", "update"): ("URI", "good", "2"),
+    ("undeclare",): ("URI", "twice"),
     ("validate",): ("URI",),
     ("versions",): ("URI",),
     ("wait",): ("URI", "--version", "1", "--timeout", "5"),
@@ -107,9 +109,11 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("merge-column-files",): {"version", "fragments", "files_removed", "files_added"},
     ("info",): {"version", "rows", "fragments", "tags", "indices"},
     ("job",): {"identity", "read_version"},
+    ("refresh",): {"version", "stale", "columns", "dry_run"},
     ("restore",): {"version", "restored"},
     ("staged", "abort"): {"files"},
     ("staged", "settle"): {"identity", "version"},
+    ("undeclare",): {"version"},
     ("validate",): {"version"},
 }
 
@@ -146,6 +150,7 @@ def prepared(folder: Path) -> str:
     append = {"kind": "append", "uri": uri, "identity": IDENTITY, "source": source(folder)}
     run_job(spec_from_json(json.dumps(append)))
     settle_by_hand(resolve_store(uri), "committed", version=1)
+    lance_core.declare_column(uri, "twice", sql="id * 2")
     catalog = ns.DirectoryNamespace(root=str(folder))
     for name in ("sales", "empty"):
         catalog.create_namespace(ns.CreateNamespaceRequest(id=[name]))

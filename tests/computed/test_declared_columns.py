@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 import lance_core
+from lance_core.computed.unseen import unseen_rows
 from lance_core.errors import InputError, LanceError, RetryableConflictError
 from lance_core.format.declared import evidence_of
 from lance_core.io.local.store import LocalStore
+from lance_core.jobs.kinds import spec_from_json
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.spec import CommitSpec
 
 UPPER = "texts.functions:upper"
 
@@ -541,3 +547,28 @@ def test_rows_that_were_refreshed_are_in_the_change_feed(tmp_path: Path) -> None
     report = lance_core.refresh_columns(uri)
     changed = lance_core.dataset(uri).to_table(columns=["x"], filter=f"_row_last_updated_at_version > {before}")
     assert (changed.column(0).to_pylist(), report.version) == ([20], before + 1)
+
+
+def test_rows_that_no_refresh_has_seen_are_counted_without_reading(uri: str, data_reads: list[str]) -> None:
+    lance_core.declare_column(uri, "u", sql="upper(s)")
+    lance_core.declare_column(uri, "d", sql="x * 2")
+    assert unseen_rows(lance_core.dataset(uri).snapshot) == {"u": 3, "d": 3}
+    lance_core.refresh_columns(uri, ["u"])
+    append(uri, ["e", "f"])
+    data_reads.clear()
+    assert unseen_rows(lance_core.dataset(uri).snapshot) == {"u": 2, "d": 5}
+    assert data_reads == []
+    lance.dataset(uri).alter_columns({"path": "s", "name": "t"})
+    assert unseen_rows(lance_core.dataset(uri).snapshot)["u"] == 5
+
+
+def test_a_job_appends_rows_without_the_declared_columns(uri: str) -> None:
+    lance_core.declare_column(uri, "u", sql="upper(s)")
+    lance_core.refresh_columns(uri)
+    place = Path(uri).parent / "more.parquet"
+    parquet.write_table(pa.table({"x": [7], "s": ["g"]}), place)
+    spec = {"kind": "append", "uri": uri, "source": {"format": "parquet", "paths": [str(place)]}}
+    run_job(spec_from_json(json.dumps(spec)))
+    run_job(CommitSpec(uri=uri))
+    assert lance_core.refresh_columns(uri).columns["u"].new == 1
+    assert values(uri) == ["A", None, "C", "G"]

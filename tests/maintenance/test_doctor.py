@@ -50,6 +50,13 @@ def stale_index(uri: str) -> None:
     lance_core.write_dataset(rows(900, 200), uri, mode="append")
 
 
+def stale_column(uri: str) -> None:
+    lance_core.write_dataset(rows(200), uri)
+    lance_core.declare_column(uri, "size", sql="length(text)")
+    lance_core.refresh_columns(uri)
+    lance_core.write_dataset(rows(900, 200), uri, mode="append")
+
+
 def many_segments(uri: str) -> None:
     table = lance_core.write_dataset(rows(10), uri)
     table.create_scalar_index("id", "BTREE")
@@ -137,6 +144,7 @@ SICK: dict[str, tuple[Callable[[str], None], float]] = {
     "small-fragments": (small_fragments, 0),
     "deleted-rows": (deleted_rows, 0),
     "stale-index": (stale_index, 0),
+    "stale-column": (stale_column, 0),
     "many-index-segments": (many_segments, 0),
     "unsealed-index": (unsealed_index, 0),
     "forgotten-staged-work": (forgotten_work, 2 * DAY),

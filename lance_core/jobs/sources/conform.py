@@ -20,6 +20,7 @@ import pyarrow.types as pt
 from lance_core.arrow.cast import ExactBatches, cast_array, check_nulls
 from lance_core.errors import FilterError, SchemaMismatchError
 from lance_core.expr.casts import cast_as
+from lance_core.format.declared import is_filled_by_refresh
 from lance_core.jobs.sources.type_compatibility import misfit, relaxed
 from lance_core.jobs.specs.spec import Drift
 
@@ -90,6 +91,8 @@ def added_columns(source: pa.Schema, target: pa.Schema, *, drift: Drift) -> pa.S
 
 
 def _absent(field: Field, drift: Drift) -> list[str]:
+    if is_filled_by_refresh(field.metadata or {}):
+        return []  # no source brings its values
     if drift not in ("fill_missing", "fill_and_drop", "fill_and_add"):
         return [f"column {field.name!r} is in the table but not in the source"]
     return [] if field.nullable else [f"column {field.name!r} is not in the source and is not nullable"]
