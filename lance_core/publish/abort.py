@@ -37,7 +37,7 @@ from lance_core.publish.attempts import (
     staged_transaction_path,
 )
 from lance_core.publish.decisions import DecisionState, decide, look, look_many, read_decision
-from lance_core.publish.history import Search, search
+from lance_core.publish.history import LogSearch, search
 from lance_core.publish.in_use import Owners, complete_transaction, files_in_use
 from lance_core.publish.intent import ABORTS, Intent, list_intents, named_by, put_intent, remove_intent
 from lance_core.publish.model import Attempt, StagedTransaction
@@ -233,7 +233,7 @@ class _Aborting:
 
     def _without_refused(self, keys: Sequence[Key]) -> list[Key]:
         """Those that an abort is not refused of by what is known already: what is refused leaves the table as it was."""
-        found = search(self._store, Search({key[0]: self._staged[key].read_version for key in keys}, commits_only=True))
+        found = search(self._store, LogSearch({key[0]: self._staged[key].read_version for key in keys}, commits_only=True))
         self._states.update(found.states)
         if not self._request.certain:
             self._refusals.update({key: found.unknown[key[0]] for key in keys if key[0] in found.unknown})
@@ -250,7 +250,7 @@ class _Aborting:
     def _say_aborted(self, keys: Sequence[Key], intent: Intent) -> bool:
         """Behind the version: look at the log, then decide, then look once more. Whether each has its decision."""
         since = {key[0]: self._staged[key].read_version for key in keys}
-        found = search(self._store, Search(since, own=intent.commit, commits_only=True))
+        found = search(self._store, LogSearch(since, own=intent.commit, commits_only=True))
         self._states.update(found.states)
         is_over = True
         for key in keys:

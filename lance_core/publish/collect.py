@@ -28,7 +28,7 @@ from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.abort import AbortRequest, Removal, remove_attempts
 from lance_core.publish.attempts import Key, attempt_files, read_lease, started_keys
 from lance_core.publish.decisions import DecisionState, look_many, read_decision
-from lance_core.publish.history import Search, search
+from lance_core.publish.history import LogSearch, search
 from lance_core.publish.in_use import Owners, files_in_use
 from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
 from lance_core.publish.model import Attempt, GarbageReport, StagedTransaction
@@ -121,7 +121,7 @@ def _find(store: Store, now: float, abandon_after: float | None) -> _Found:
     states = look_many(store, sorted({key[0] for key in keys}), damaged={})
     waiting = {identity: state.finished.read_version for identity, state in states.items() if state.finished is not None}
     if waiting:  # a commit that was killed before its decisions is found in the log
-        states.update(search(store, Search(waiting), states={name: states[name] for name in waiting}).states)
+        states.update(search(store, LogSearch(waiting), states={name: states[name] for name in waiting}).states)
     found = _Found(waiting=waiting)
     for key, record in begun.items():
         if key[0] in states:
@@ -184,7 +184,7 @@ def _settle_intents(store: Store, intents: Sequence[Intent], found: _Found) -> N
             if identity not in found.waiting:
                 bases[identity] = min(intent.base, bases.get(identity, intent.base))
     if bases:
-        search(store, Search(bases))
+        search(store, LogSearch(bases))
 
 
 def _settled(store: Store, intents: Sequence[Intent]) -> list[Intent]:

@@ -38,7 +38,7 @@ from lance_core.publish.abort import AbortRequest, remove_attempts
 from lance_core.publish.decisions import DecisionState, decide, look_many, say_committed
 from lance_core.publish.errors import NotWholeError, not_decided, too_many_rounds
 from lance_core.publish.fold import Fold, plan_folds
-from lance_core.publish.history import Search, committed_in, search
+from lance_core.publish.history import LogSearch, committed_in, search
 from lance_core.publish.intent import list_intents, named_by
 from lance_core.publish.members import Loaded, clear_committed, load_members, quietly, was_aborted
 from lance_core.publish.merge import MemberConflictError
@@ -164,7 +164,7 @@ class _Commit:
         if any(states[uuid].committed is None for uuid in self._pending):
             self.publisher.intend(max(listing.numbers, default=0))
         self._keep_listing(listing)
-        asked = Search(
+        asked = LogSearch(
             {uuid: ref.read_version for uuid, ref in self._pending.items()},
             own=self.publisher.commit_id,
             open_at=self.publisher.versions,

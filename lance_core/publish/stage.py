@@ -42,7 +42,7 @@ from lance_core.publish.attempts import find_finished, is_over, read_started, st
 from lance_core.publish.decisions import CommittedWork, DecisionState, decide, look
 from lance_core.publish.folded import folded_records
 from lance_core.publish.growth import growth_of, new_rows
-from lance_core.publish.history import Search, search, void_work
+from lance_core.publish.history import LogSearch, search, void_work
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import is_same_work, work_digest
 from lance_core.publish.table_id import table_id_of
@@ -216,7 +216,7 @@ def _require_uncommitted(store: Store, attempt: Attempt) -> None:
     before = finished_reference(store, attempt.identity, attempt.replaces[0])
     if before is None:
         return
-    asked = Search({attempt.identity: before.read_version}, own=attempt.replaces[-1])
+    asked = LogSearch({attempt.identity: before.read_version}, own=attempt.replaces[-1])
     found = search(store, asked)
     for error in found.unknown.values():
         raise error

@@ -34,7 +34,7 @@ from lance_core.publish.decisions import (
 )
 from lance_core.publish.folded import newest_index
 from lance_core.publish.folding import fold_again, fold_ledger
-from lance_core.publish.history import Search, find_committed, known_commit, search
+from lance_core.publish.history import LogSearch, find_committed, known_commit, search
 from lance_core.publish.segments import FOLDED, HINT_PATH, decode_index, encode_index, index_path
 from lance_core.publish.table_id import table_id_of
 from lance_core.publish.verify import forget, list_ledger, set_aside, void_records
@@ -136,7 +136,7 @@ def test_a_commit_finds_folded_work_when_the_history_is_gone_and_when_it_is_ther
     fold_ledger(store, older_than=_AT_ONCE)
     assert find_committed(store, "old", 1) == 1, "the log since its base is whole, and says nothing"
     run_cleanup(store, plan_cleanup(store, retain_versions=1))
-    assert search(store, Search({"old": 0, "new": 2})).versions == {"old": 1}
+    assert search(store, LogSearch({"old": 0, "new": 2})).versions == {"old": 1}
 
 
 class Killed(BaseException):
@@ -370,7 +370,7 @@ def test_a_damaged_segment_is_named_and_the_rest_stays(damage: str, small: None)
         with pytest.raises(StoreError if damage == "gone" else CorruptFileError, match="lance ledger repair"):
             _work_of(store, hit)
         if damage == "flipped":
-            found = search(store, Search({hit: 0, spared: 0}))
+            found = search(store, LogSearch({hit: 0, spared: 0}))
             assert (found.versions, [*found.unknown]) == ({spared: 1}, [hit])
     assert _work_of(store, spared) is not None
     bad = void_records(store)

@@ -131,7 +131,7 @@ def _a_gap_is_never_unknown(patch: Patch) -> None:
 
 
 def _what_is_settled_counts_before_the_decisions_are_read_again(patch: Patch) -> None:
-    patch.setattr(commit, "Search", lambda *items, **more: history.Search(*items, **{**more, "is_fresh": True}))
+    patch.setattr(commit, "LogSearch", lambda *items, **more: history.LogSearch(*items, **{**more, "is_fresh": True}))
 
 
 def _a_cleanup_settles_nothing(patch: Patch) -> None:
