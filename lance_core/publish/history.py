@@ -53,7 +53,7 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Search:
+class LogSearch:
     """What is asked: identities with the version that each was staged on. `own`: the commit of the caller, whose intent says
     nothing. `commits_only`: intents of aborts say nothing, either. `open_at` opens a version, for a caller that asks for the
     same ones again; `listing` are the versions as it has just listed them. `is_fresh`: its states were read behind its
@@ -85,13 +85,13 @@ def find_committed(store: Store, identity: str, since_version: int) -> int | Non
     Looks at its decisions, then at the transaction of every version after `since_version` (0: from the beginning). Raises
     CommitStateUnknownError when some of those are gone and an intent names it.
     """
-    found = search(store, Search({identity: since_version}))
+    found = search(store, LogSearch({identity: since_version}))
     for error in found.unknown.values():
         raise error
     return found.versions.get(identity)
 
 
-def search(store: Store, asked: Search, *, states: Mapping[str, DecisionState] | None = None) -> Found:
+def search(store: Store, asked: LogSearch, *, states: Mapping[str, DecisionState] | None = None) -> Found:
     """Find out about many identities; the log is read once. `states`: what the caller has just read."""
     found, damaged = Found(), dict[str, CorruptFileError]()
     found.states.update(look_many(store, [*asked.since], damaged=damaged) if states is None else states)
@@ -156,7 +156,7 @@ def _made_it(transaction: Transaction, work: CommittedWork) -> bool:
     return transaction.uuid == work.transaction or carries(transaction, work.identity)
 
 
-def _look_in_log(store: Store, asked: Search, found: Found, present: Sequence[int]) -> None:
+def _look_in_log(store: Store, asked: LogSearch, found: Found, present: Sequence[int]) -> None:
     """The log, and behind a gap: intents, what is settled, decisions, the log once more."""
     named: dict[str, list[Intent]] = {}
     known: dict[str, int] = {}
@@ -198,7 +198,7 @@ def _is_known(found: Found, identity: str) -> bool:
 
 def _read_log(
     store: Store,
-    asked: Search,
+    asked: LogSearch,
     found: Found,
     silent: Mapping[str, int],
     present: Sequence[int],
@@ -248,7 +248,7 @@ def committed_in(transaction: Transaction, identity: str, *, version: int, table
     )
 
 
-def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: Search) -> None:
+def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: LogSearch) -> None:
     """What an intent names whose base is below the gap: in use, or unknown."""
     if not doubtful:
         return
@@ -348,7 +348,7 @@ def settle_history(
     for intent in intents:
         for identity in intent.attempts:
             bases[identity] = min(intent.base, bases.get(identity, intent.base))
-    found = search(store, Search(bases)) if bases else Found()
+    found = search(store, LogSearch(bases)) if bases else Found()
     if not found.unknown and newest > settled_version(store):
         write_record(store, SETTLED_PATH, {"format": FORMAT, "version": newest})
 
