@@ -21,7 +21,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lance_core.commit import naming
-from lance_core.errors import AlreadyExistsError, CorruptFileError, FormatError, NotFoundError, StoreError
+from lance_core.errors import (
+    AlreadyExistsError,
+    CorruptFileError,
+    FormatError,
+    NotFoundError,
+    StoreError,
+    StoreRefusedError,
+)
 from lance_core.io.abilities import ListsInOrder
 from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store
@@ -378,31 +385,36 @@ Choose = Callable[[DecisionState], "DecisionState | None"]
 def decide(store: Store, identity: str, choose: Choose, *, known: DecisionState | None = None) -> DecisionState:
     """Put a decision as the next number: the state then. Who loses the number reads again, and chooses again.
 
-    `known`: the state as the caller has just read it. StoreError when the store does not answer.
+    `known`: the state as the caller has just read it. StoreError when the store does not answer, with what it said last.
     """
     state = look(store, identity) if known is None else known
+    failure: StoreError | None = None
     for _ in range(_MAX_TRIES):
         following = choose(state)
         if following is None:
             return state
-        if _put(store, following):
+        failure = _put(store, following)
+        if failure is None:
             return following
         state = look(store, identity)
-    raise StoreError(f"{store.uri}: the decisions of {identity} change, or the store rejects them", uri=store.uri)
+    raise StoreError(f"{store.uri}: no decision about {identity} could be put: {failure}", uri=store.uri) from failure
 
 
-def _put(store: Store, state: DecisionState) -> bool:
+def _put(store: Store, state: DecisionState) -> StoreError | None:
+    """None when it is there, else why it is not. StoreRefusedError is raised: to ask again would not help."""
     path, data = decision_path(state.identity, state.number), encode_record(state.to_plain())
     try:
         store.put_if_absent(path, data)
-        return True
+        return None
     except StoreError as error:
         try:
-            return bytes(store.get(path)) == data  # only the reply was lost, or somebody was first
+            return None if bytes(store.get(path)) == data else error  # only the reply was lost, or somebody was first
         except NotFoundError:
+            if isinstance(error, StoreRefusedError):
+                raise error from None
             if not isinstance(error, AlreadyExistsError):
                 log.info("%s: %s got no answer: %s", store.uri, path, error)
-            return False
+            return error
 
 
 def say_committed(store: Store, work: CommittedWork, *, by: str, known: DecisionState | None = None) -> DecisionState:

@@ -80,6 +80,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("seal-indices",): ("URI",),
     ("sql",): ("SELECT count(*) AS n FROM a JOIN b USING (id)", "-t", "a=URI", "-t", "b=URI"),
     ("staged", "abort"): ("URI", IDENTITY),
+    ("staged", "explain"): ("URI", IDENTITY),
     ("staged", "gc"): ("URI",),
     ("staged", "list"): ("URI",),
     ("staged", "repair"): ("URI",),
