@@ -32,6 +32,6 @@ def test_a_long_task_of_a_frame_keeps_its_books_in_two_requests(monkeypatch: pyt
         writer = LanceWriter(options, StructType([StructField("id", LongType())]), overwrite=False)
         with server.watch() as seen:
             message = writer.write(slow())
-        assert seen.operations == {"PUT": 2, "LIST": 1}, str(seen)  # one of them is the data
+        assert seen.operations == {"PUT": 2, "GET": 1}, str(seen)  # one of them is the data
         writer.commit([message])
         assert lance_core.dataset(uri, storage_options=server.options).count_rows() == 30

@@ -17,11 +17,13 @@ import pytest
 
 import lance_core
 from lance_core.errors import InputError, NotFoundError
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs import api
 from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec, JobSpec, TableRead
 from lance_core.jobs.specs.sql import lance_source, sql_spec
+from lance_core.publish.abort import abort_attempt
 from lance_core.spark.lance_tables import LanceTables
 from lance_core.spark.on_demand import OnDemandSpark
 from lance_core.spark.runner import SparkRunner
@@ -65,6 +67,8 @@ def rows_of(uri: str) -> list[tuple[Any, ...]]:
 )
 def test_a_statement_leaves_the_rows_that_duckdb_leaves(spark: Any, lake: dict[str, str], number: int) -> None:
     spec = spec_of(lake, STATEMENTS[number].replace("user, max(n) AS m", "s.user, max(n) AS m"))
+    assert stage(spark, spec) == staged, "it waits for a commit that has Spark, or for its abort"
+    abort_attempt(resolve_store(spec.uri), staged.identity, staged.attempt)
     commit(spec.uri, stage(spark, spec))
     assert rows_of(lake["users"]) == by_duckdb(STATEMENTS[number])
 
