@@ -28,7 +28,11 @@ def _hostile(folder: Path) -> str:
     ds.update_config({f"k{TITLE}": f"v{TITLE}"})
     ds.create_scalar_index("name", "BTREE", name=f"i{TITLE}")
     lance_core.write_dataset(
-        ds.to_table(), uri, mode="append", transaction_properties={f"p{TITLE}": TITLE}, commit_message=TITLE
+        ds.to_table().drop_columns(["twice"]),
+        uri,
+        mode="append",
+        transaction_properties={f"p{TITLE}": TITLE},
+        commit_message=TITLE,
     )
     return uri
 
