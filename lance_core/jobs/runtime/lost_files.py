@@ -1,4 +1,4 @@
-"""Why a file vanished under a staging job: its attempt was withdrawn, or the version that it read was removed.
+"""Why a file vanished under a staging job: its attempt was aborted, or the version that it read was removed.
 
 Both end well when the task runs again, so neither may end as "no such file", which looks like a damaged table and keeps a
 scheduler from trying again.
@@ -21,7 +21,7 @@ def explain_lost_file(store: Store, attempt: Attempt, error: BaseException) -> R
     try:
         if is_over(store, attempt.identity, attempt.attempt):
             return RetryableConflictError(
-                f"{store.uri}: attempt {attempt.attempt} of {attempt.identity} was withdrawn while it ran, by a further try "
+                f"{store.uri}: attempt {attempt.attempt} of {attempt.identity} was aborted while it ran, by a further try "
                 f"of its task, an abort or garbage collection, and its files are gone ({error})",
                 uri=store.uri,
                 cure="Run the task again: it first checks what the other try has done.",
