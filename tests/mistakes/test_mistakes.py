@@ -134,8 +134,8 @@ def test_a_mistake_is_told_with_names_values_and_a_cure(name: str, table: Table,
     assert lance.dataset(table.uri).version in (version, *([version + 1] if name in CURED_BY_A_VERSION else []))
 
 
-CURED_BY_A_VERSION: set[str] = set()
-"""Mistakes whose cure is a command that makes a version."""
+CURED_BY_A_VERSION = {"a gate that the rows do not pass"}
+"""Mistakes whose cure is a command that makes a version, and finished work that is aborted, which a version without rows says."""
 
 
 def carry_out(text: str, table: Table, name: str) -> None:
