@@ -104,12 +104,12 @@ def check(case: Case, uri: str, *, outside: bool, what: str) -> None:
             assert later or row[case.added] == 2 * row["id"], (what, row)
     store = LocalStore(uri)
     # Settling by abort what may have been published makes a version without rows, which a late put would lose to.
-    aborts = [
-        entry.version for entry in read_log(store) if any(name.startswith(ABORTED_PREFIX) for name in entry.properties)
-    ]
+    told = [[name for name in entry.properties if name.startswith(ABORTED_PREFIX)] for entry in read_log(store)]
+    aborts = [names for names in told if names]
     others = (len(OUTSIDE) if outside else 0) + len(aborts)
     assert table.version == versions_before(case) + case.num_versions + others, what
-    assert len(aborts) <= 1, what
+    aborted = [name for names in aborts for name in names]
+    assert len(aborted) == len(set(aborted)), (what, "an identity is aborted once")
     collect_garbage(store, now=time.time() + LATER)
     left = orphans(store)
     assert not left, (what, left)
