@@ -14,7 +14,7 @@ from airflow_stack import REPOSITORY, AirflowStack
 
 from airflow_lance.get_provider_info import get_provider_info
 
-INSIDE = ("__init__", "base", "table", "verb", "write")
+INSIDE = ("__init__", "base", "immediate", "job", "stage", "table", "write")
 """Modules that hold what the others share, and no class for DAG files."""
 
 
