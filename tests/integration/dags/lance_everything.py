@@ -39,6 +39,7 @@ from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperato
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from airflow_lance.operators.query import LanceQueryOperator
+from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.sql import LanceSqlOperator
@@ -149,6 +150,7 @@ def make_dag(mode: str) -> DAG:
                 tables={"copy": f"{uri}.clone", "numbers": uri},
             ),
             LanceAlterColumnsOperator(task_id="alter", uri=f"{uri}.clone", alterations=[{"path": "value", "name": "worth"}]),
+            LanceRenameColumnOperator(task_id="rename", uri=f"{uri}.clone", column="worth", new_name="price"),
             LanceDropColumnsOperator(task_id="drop_columns", uri=f"{uri}.clone", columns=["twice"]),
             LanceDropIndexOperator(task_id="drop_index", uri=f"{uri}.clone", index_name="id_idx"),
             LanceErasureOperator(task_id="erase", uri=f"{uri}.clone", predicate="id = 100"),
