@@ -135,7 +135,7 @@ def test_a_mistake_is_told_with_names_values_and_a_cure(name: str, table: Table,
 
 
 CURED_BY_A_VERSION = {"a gate that the rows do not pass"}
-"""Mistakes whose cure is a command that makes a version, and finished work that is aborted, which a version without rows says."""
+"""Mistakes whose cure makes a version, and finished work that is aborted, which a version without rows says."""
 
 
 def carry_out(text: str, table: Table, name: str) -> None:
