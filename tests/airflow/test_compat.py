@@ -21,6 +21,7 @@ from airflow_lance.compat import BaseOperator, TaskGroup
 from airflow_lance.decorators.lance import _WritesWhatAFunctionReturns
 from airflow_lance.get_provider_info import get_provider_info
 from airflow_lance.operators.immediate import LanceImmediateOperator
+from airflow_lance.operators.job import LanceJobOperator
 from airflow_lance.operators.stage import LanceStageOperator
 from airflow_lance.operators.table import LanceTableOperator
 from airflow_lance.operators.write import LanceWriteOperator
@@ -36,7 +37,7 @@ SAME_EVERYWHERE = (
     "airflow.listeners",
 )
 """What Airflow 2.11 to 3.3 all have under one name."""
-BASES = (LanceStageOperator, LanceTableOperator, LanceImmediateOperator, LanceWriteOperator, LanceSensor)
+BASES = (LanceStageOperator, LanceTableOperator, LanceJobOperator, LanceImmediateOperator, LanceWriteOperator, LanceSensor)
 """What the others share; no class for DAG files."""
 
 

@@ -164,12 +164,14 @@ def test_a_kill_in_the_triggerer_aborts_the_attempt(tmp_path: Path, states: Stat
     operator = _delete(uri, deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(_context(states))
+    from lance_core.publish.decisions import look
     from lance_core.publish.stage import begin_attempt
 
-    identity = deferred.value.trigger.identity  # type: ignore[attr-defined]
-    begin_attempt(resolve_store(uri), identity=identity, spec={}, read_version=1)
+    identity, store = deferred.value.trigger.identity, resolve_store(uri)  # type: ignore[attr-defined]
+    attempt = begin_attempt(store, identity=identity, spec={}, read_version=1).attempt
+    assert not look(store, identity).is_decided(attempt)
     asyncio.run(deferred.value.trigger.on_kill())
-    assert not [*(tmp_path / "t.lance" / "_lance_core" / "staged").rglob("*.started.json")]
+    assert attempt in look(store, identity).aborted, "what the job writes from now on never counts"
 
 
 def test_where_nothing_can_let_go_the_worker_waits(tmp_path: Path, states: States) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import LanceError
+from lance_core.io import pool as pools
 from lance_core.io.aws_role import AssumedRole
 from lance_core.io.external import dynamodb, sql
 from lance_core.io.google_identity import GoogleIdentity
@@ -168,8 +169,9 @@ def test_a_store_that_hangs_in_any_folder_at_any_verb(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("kind", ["io", "work"])
-def test_tasks_of_others_that_hang_keep_nobody(kind: str) -> None:
+def test_tasks_of_others_that_hang_keep_nobody(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every thread of a pool waits for a store; who needs the pool for another one does it alone."""
+    monkeypatch.setattr(pools, "_IO", pools._LazyPool("io", num_io_threads))  # the process's may know many buckets already
     pool = io_pool("s3://hangs/t") if kind == "io" else work_pool()
     over = threading.Event()
     stuck = [pool.submit(over.wait) for _ in range(2 * max(num_io_threads(), num_work_threads()))]
