@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from lance_core.arrays import Bytes, Ints
 from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, is_scalar
+from lance_core.expr.regex_dialect import ONLY_HERE, for_module
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 
@@ -140,17 +140,23 @@ def _match_pieces(values: Value, pieces: Sequence[bytes]) -> Value:
 
 
 def match_regex(item: Value, pattern: Value, flags: str = "") -> Value:
-    """Whether a regular expression (RE2) is found anywhere in the text."""
-    if set(flags) - set("ims"):
-        raise FilterError(f"unknown regular expression flags {flags!r}", cure="Known flags: i, m, s.")
+    """Whether a regular expression is found anywhere in the text."""
+    known_flags(flags)
     prefix = f"(?{flags})" if flags else ""
 
     def match(values: Value, text: str) -> Value:
-        if _UNICODE_CLASS.search(text) and not _is_ascii(values):
-            return _match_unicode(values, text, flags)
+        if ONLY_HERE.search(prefix + text) or (_UNICODE_CLASS.search(text) and not _is_ascii(values)):
+            return _match_here(values, text, flags)
         return pc.match_substring_regex(values, prefix + text)
 
     return _for_each_pattern(item, pattern, match)
+
+
+def known_flags(letters: str) -> str:
+    """The letters. FilterError where there are others than i, m, s, x and U (few before many)."""
+    if set(letters) - set("imsxU"):
+        raise FilterError(f"unknown flags {letters!r} of a regular expression", cure="Use some of i, m, s, x, U.")
+    return letters
 
 
 _UNICODE_CLASS = re.compile(r"\\[wWdDsSbB]")
@@ -162,9 +168,9 @@ def _is_ascii(values: Value) -> bool:
     return pc.all(pc.string_is_ascii(values)).as_py() is not False
 
 
-def _match_unicode(values: Value, pattern: str, flags: str) -> Value:
-    """By letters, digits and spaces of all scripts, where RE2 knows those of ASCII alone."""
-    matcher = compiled(pattern, sum(getattr(re, letter.upper()) for letter in flags))
+def _match_here(values: Value, pattern: str, flags: str) -> Value:
+    """By letters, digits and spaces of all scripts and by classes within classes, which RE2 does not know."""
+    matcher = compiled(pattern, flags)
     rows = [values.as_py()] if is_scalar(values) else values.to_pylist()
     with in_time(pattern):
         found = [
@@ -177,10 +183,9 @@ def _match_unicode(values: Value, pattern: str, flags: str) -> Value:
 def match_groups(item: Value, pattern: Value, found: Value, flags: str = "") -> Value:
     """What `regexp_match` gives: the groups of the first match that took part in it, or the match where there are none; null
     where `found` is not true. Raises FilterError for a pattern that only RE2 knows."""
-    given = sum(getattr(re, letter.upper()) for letter in flags)
     values, patterns, truths = (each if not is_scalar(each) else _Same(each) for each in (item, pattern, found))
     count = next((len(each) for each in (item, pattern, found) if not is_scalar(each)), 1)
-    rows = [_groups(values[at], patterns[at], given) if truths[at].as_py() else None for at in range(count)]
+    rows = [_groups(values[at], patterns[at], flags) if truths[at].as_py() else None for at in range(count)]
     made = pa.array(rows, pa.list_(pa.string()))
     return made[0] if all(map(is_scalar, (item, pattern, found))) else made
 
@@ -195,7 +200,7 @@ class _Same:
         return self._value
 
 
-def _groups(value: Value, pattern: Value, flags: int) -> list[str] | None:
+def _groups(value: Value, pattern: Value, flags: str) -> list[str] | None:
     matcher = compiled(pattern.as_py(), flags)
     with in_time(pattern.as_py()):
         found = matcher.search(value.as_py(), concurrent=True, timeout=MAX_SECONDS)
@@ -214,24 +219,15 @@ def regex_module() -> Any:
     return import_module("regex")
 
 
-_CLASSES = MappingProxyType(
-    {
-        "alpha": "A-Za-z", "digit": "0-9", "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z", "space": r" \t\n\v\f\r",
-        "blank": r" \t", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f", "cntrl": r"\x00-\x1f\x7f", "print": " -~",
-        "graph": "!-~", "punct": r"!-/:-@\[-`{-~", "ascii": r"\x00-\x7f",
-    }
-)  # fmt: skip
-"""What the named classes mean: ASCII, as in RE2."""
-_POSIX = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
-
-
 @lru_cache(maxsize=64)
-def compiled(pattern: str, flags: int) -> Any:
-    """The pattern for the module `regex`, whose flags have the numbers of `re`. FilterError when it is none."""
+def compiled(pattern: str, flags: str) -> Any:
+    """The pattern for the module `regex`, with flags as in `(?im)`. FilterError when it is none."""
     if len(pattern) > MAX_PATTERN:
         raise FilterError(f"a pattern has {len(pattern):,} characters, at most {MAX_PATTERN:,} are read")
+    wanted = for_module(f"(?{known_flags(flags)}){pattern}" if flags else pattern)
     try:
-        return regex_module().compile(_POSIX.sub(lambda found: _CLASSES[found[1]], pattern), flags)
+        # In version 1 flags end with their group; without -f, ignoring case would find ss for ß.
+        return regex_module().compile(f"(?-f){wanted}", regex_module().V1)
     except (regex_module().error, OverflowError) as error:
         raise FilterError(f"{pattern!r} is no regular expression: {error}") from error
 

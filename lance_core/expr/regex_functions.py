@@ -5,7 +5,7 @@
     regexp_replace('abcab', '(b)', '[$1]', 'g') -> 'a[b]ca[b]'     regexp_count('abcab', 'a') -> 2
     regexp_instr('abcab', 'b', 3) -> 5     overlay('abcab', 'ZZ', 2, 1) -> 'aZZcab'     find_in_set('b', 'a,b') -> 2
 
-Patterns are those that Python's `re` and RE2 have in common. Positions count from 1. The module `regex` is used because it
+Patterns are those of Rust's `regex` (`regex_dialect`). Positions count from 1. The module `regex` is used because it
 can be told when to stop: a repetition within a repetition takes twice as long with each character of a text.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import groupby, islice
@@ -29,18 +30,7 @@ from lance_core.expr.rows import made_of, rows_of
 from lance_core.expr.text_functions import MAX_TEXT
 
 Row = tuple[int, int, Callable[..., Value]]
-_FLAGS = MappingProxyType({"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "U": 0, "g": 0})
 _GROUP = re.compile(r"\\?\\(\d+)|\$([0-9A-Za-z_]+)|\$\{(\w*)\}|\$\$")
-
-
-@lru_cache(maxsize=64)
-def _flags(letters: str) -> int:
-    given = 0
-    for letter in letters:
-        if letter not in _FLAGS:
-            raise FilterError(f"unknown flags {letters!r} of a regular expression", cure="Use some of i, m, s, x, g.")
-        given |= _FLAGS[letter]
-    return given
 
 
 @lru_cache(maxsize=64)
@@ -129,12 +119,22 @@ def _instr(
 
 
 def _found(text: str, pattern: str, flags: str | None) -> Iterator[Any]:
-    end = -1
-    for match in compiled(pattern, _flags(flags or "")).finditer(text, concurrent=True, timeout=MAX_SECONDS):
-        # Nothing is not found again where something was found.
-        if match.end() > match.start() or match.start() != end:
-            yield match
-        end = match.end()
+    """Match after match: an empty one is not found where another ended, and behind it the search begins a character later.
+
+    (Python's own `finditer` looks once more at the same place, for something that is not empty.)
+    """
+    matcher = compiled(pattern, (flags or "").replace("g", ""))
+    at, end, until = 0, -1, time.monotonic() + MAX_SECONDS
+    while at <= len(text):
+        left = max(until - time.monotonic(), 0.001)
+        match = matcher.search(text, at, concurrent=True, timeout=left)
+        if match is None:
+            return
+        if match.start() == match.end() == end:
+            at = end + 1
+            continue
+        yield match
+        at = end = match.end()
 
 
 def _overlay(text: str | None, new: str | None, start: int | None, *counts: int | None) -> str | None:
