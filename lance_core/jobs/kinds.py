@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 class Kind:
     """What a kind of job is made of. Places are `module:name`; a spec's module imports the standard library only.
 
-    Work that a commit publishes has a `plan`, a function `(spec, table, runner) -> Plan | None` that is staged as every plan
-    is, or a `stage`, a function `(spec, runner)` for what stages it in a way of its own. Work that takes effect at once has
-    an `act`, a function `(spec, runner) -> result`.
+    Work that a commit publishes has a `plan`, a function `(spec, table, runner) -> Plan | None`, which is staged by the one
+    life of all plans. Other work has an `act`, a function `(spec, runner) -> result` that does it by itself: what takes
+    effect at once, and columns, which go on where an attempt that did not finish has ended.
 
-    `reexecutes`: its work depends on the rows that are there, so a commit may have to do it again. `refresh`: a function
-    that keeps what is still right of such work; without it the work begins again. `replaces_rows`: two of them, neither of
-    which has seen the other's rows, must not share a version.
+    `report`: a function `(spec, runner) -> Report` for a spec with `dry_run`. `reexecutes`: its work depends on the rows
+    that are there, so a commit may have to do it again. `refresh`: a function that keeps what is still right of such work;
+    without it the work begins again. `replaces_rows`: two of them, neither of which has seen the other's rows, must not
+    share a version.
     """
 
     spec: str
     plan: str = ""
-    stage: str = ""
     act: str = ""
+    report: str = ""
     reexecutes: bool = False
     refresh: str = ""
     replaces_rows: bool = False
@@ -43,7 +44,7 @@ class Kind:
     @property
     def is_staged(self) -> bool:
         """Whether a commit publishes it."""
-        return bool(self.plan or self.stage)
+        return bool(self.plan) or self.reexecutes
 
 
 _SPECS = "lance_core.jobs.specs"
@@ -53,12 +54,12 @@ _ACTS = "lance_core.jobs.acts"
 KINDS: Mapping[str, Kind] = {
     "add_columns": Kind(
         f"{_SPECS}.edits:AddColumnsSpec",
-        stage=f"{_PLANS}.add_columns:add_columns",
+        act=f"{_PLANS}.add_columns:add_columns",
         reexecutes=True,
         refresh=f"{_PLANS}.refresh_columns:refresh",
     ),
     "alter_columns": Kind(f"{_SPECS}.definition:AlterColumnsSpec", act=f"{_ACTS}.definition:alter_columns"),
-    "append": Kind(f"{_SPECS}.spec:AppendSpec", stage=f"{_PLANS}.append:append"),
+    "append": Kind(f"{_SPECS}.spec:AppendSpec", plan=f"{_PLANS}.append:plan_append"),
     "branch": Kind(f"{_SPECS}.maintenance:BranchSpec", act=f"{_ACTS}.branch:branch"),
     "build_index": Kind(f"{_SPECS}.indices:BuildIndexSpec", plan=f"{_PLANS}.build_index:plan_build", reexecutes=True),
     "check": Kind(f"{_SPECS}.definition:CheckSpec", act="lance_core.jobs.publish.check:check"),
@@ -67,7 +68,8 @@ KINDS: Mapping[str, Kind] = {
     "commit": Kind(f"{_SPECS}.spec:CommitSpec", act="lance_core.jobs.publish.commit:publish"),
     "compact": Kind(
         f"{_SPECS}.edits:CompactSpec",
-        stage=f"{_PLANS}.compact:compact",
+        plan=f"{_PLANS}.compact:plan_compact",
+        report=f"{_PLANS}.compact:report",
         reexecutes=True,
         refresh=f"{_PLANS}.compact:refresh",
     ),
@@ -80,7 +82,10 @@ KINDS: Mapping[str, Kind] = {
     "garbage": Kind(f"{_SPECS}.maintenance:GarbageSpec", act=f"{_ACTS}.garbage:garbage"),
     "merge": Kind(f"{_SPECS}.merge:MergeSpec", plan=f"{_PLANS}.merge:plan_merge", reexecutes=True, replaces_rows=True),
     "merge_column_files": Kind(
-        f"{_SPECS}.edits:MergeColumnFilesSpec", stage=f"{_PLANS}.merge_column_files:merge_column_files", reexecutes=True
+        f"{_SPECS}.edits:MergeColumnFilesSpec",
+        plan=f"{_PLANS}.merge_column_files:plan_merge",
+        report=f"{_PLANS}.merge_column_files:report",
+        reexecutes=True,
     ),
     "optimize_indices": Kind(
         f"{_SPECS}.indices:OptimizeIndicesSpec", plan=f"{_PLANS}.optimize_indices:plan_optimize", reexecutes=True
@@ -149,11 +154,14 @@ def carry_out(spec: JobSpec, runner: Runner) -> JobResult:
     Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised.
     """
     row = KINDS[spec.kind]
+    if row.report and getattr(spec, "dry_run", False):
+        report: JobResult = load(row.report)(spec, runner)
+        return report
     if row.plan:
         from lance_core.jobs.runtime.lifecycle import stage
 
         return stage(spec, runner, load(row.plan))
-    result: JobResult = load(row.stage or row.act)(spec, runner)
+    result: JobResult = load(row.act)(spec, runner)
     return result
 
 

@@ -14,10 +14,8 @@ from lance_core.jobs.plans.new_columns import grows_on_creation
 from lance_core.jobs.plans.new_table import plan_new_contents
 from lance_core.jobs.plans.no_rows import NothingWithoutRows
 from lance_core.jobs.plans.write_fragments import fragments_of
-from lance_core.jobs.runtime.lifecycle import stage
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.spec import AppendSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.append import Append
 
 
@@ -30,13 +28,11 @@ class Adds:
         return StagedOperation(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
 
 
-def append(spec: AppendSpec, runner: Runner) -> StagedTransaction:
-    """Stage the rows once. A source without rows leaves the table as it is."""
-    return stage(spec, runner, plan_append)
-
-
 def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:
-    """Check the source against the table. InputError or SchemaMismatchError before anything is written."""
+    """Check the source against the table; one without rows leaves the table as it is.
+
+    InputError or SchemaMismatchError before anything is written.
+    """
     if table.manifest is None and not spec.create:
         raise NotFoundError(
             f"there is no Lance table at {spec.uri}", uri=spec.uri, cure="Create it, or append with create=True."

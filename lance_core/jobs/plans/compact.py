@@ -31,19 +31,16 @@ from lance_core.io.store import Store
 from lance_core.jobs.plans.compact_report import compaction_report, options_of, plan_groups
 from lance_core.jobs.plans.edit_fragments import edit_work, existing, operations_of, part_of
 from lance_core.jobs.plans.write_fragments import size_of
-from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import (
     abort_after,
-    find_reference,
+    find_done,
     look_at,
     note_nothing_to_do,
     open_attempt,
     stage,
-    stage_new,
 )
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import CompactSpec
-from lance_core.jobs.specs.identity import random_identity
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt
 from lance_core.publish.attempts import list_staged
 from lance_core.publish.commit import commit_staged
@@ -87,23 +84,19 @@ class Rewrites:
         return StagedOperation(Rewrite(groups), after, len(new))
 
 
-def compact(spec: CompactSpec, runner: Runner) -> StagedTransaction | Report:
-    """Stage the compaction once; publish it group by group, or only report it, when the spec says so."""
+def report(spec: CompactSpec, runner: Runner) -> Report:
+    """What the compaction would do now; nothing is written."""
     store = resolve_store(spec.uri, spec.resolved_options())
-    spec = spec if spec.identity else spec.with_identity(random_identity())
-    if spec.dry_run:
-        return Report("compact", compaction_report(existing(look_at(store, spec), spec), spec))
-    spec = after_clear(store, spec)
-    done = find_reference(store, spec)
-    if done is not None:
-        return done
-    if spec.groups_per_commit is not None:
-        return _in_waves(store, spec, runner)
-    return stage_new(store, spec, runner, plan_compact)
+    return Report(spec.kind, compaction_report(existing(look_at(store, spec), spec), spec))
 
 
 def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan | None:
-    """Find the groups; None for none. UnsupportedFeatureError for a table that cannot be compacted, before any write."""
+    """Find the groups; None for none, and behind waves, which are published as soon as each is written.
+
+    UnsupportedFeatureError for a table that cannot be compacted, before any write.
+    """
+    if spec.groups_per_commit is not None:
+        return _in_waves(spec, table.store, runner)
     snapshot = existing(table, spec)
     groups = plan_groups(snapshot, spec).groups
     return _plan_of(groups, spec, table, snapshot.manifest, runner) if groups else None
@@ -196,8 +189,10 @@ def _rewrite_left(
     )
 
 
-def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransaction:
+def _in_waves(spec: CompactSpec, store: Store, runner: Runner) -> None:
     """Some groups at a time, each wave an identity of its own that is committed as soon as it is staged."""
+    if find_done(store, spec) is not None:
+        return  # long ago: its decision is folded
     _settle_waves(store, spec)
     groups = plan_groups(existing(look_at(store, spec), spec), spec).groups
     ids = [tuple(fragment.id for fragment in group) for group in groups]
@@ -208,7 +203,6 @@ def _in_waves(store: Store, spec: CompactSpec, runner: Runner) -> StagedTransact
         # Bound here, because the commit may request another try if a writer was in between.
         commit_staged(store, [_stage_wave(part, runner)], re_execute=_again(part, runner))
         log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
-    return note_nothing_to_do(store, spec)
 
 
 def _again(part: CompactSpec, runner: Runner) -> ReExecute:

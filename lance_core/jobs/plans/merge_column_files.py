@@ -21,10 +21,9 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.plans.edit_fragments import edit_work, existing, group_fragments, operations_of
-from lance_core.jobs.runtime.lifecycle import look_at, stage
+from lance_core.jobs.runtime.lifecycle import look_at
 from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import MergeColumnFilesSpec
-from lance_core.publish.model import StagedTransaction
 from lance_core.table.operations.update import Update
 
 
@@ -39,13 +38,11 @@ class StageColumnMerge:
         return stage_column_merges(snapshot, self.options, attempt=attempt)
 
 
-def merge_column_files(spec: MergeColumnFilesSpec, runner: Runner) -> StagedTransaction | Report:
-    """Stage the merge once, or only report it."""
-    if spec.dry_run:
-        store = resolve_store(spec.uri, spec.resolved_options())
-        snapshot = existing(look_at(store, spec), spec)
-        return Report(spec.kind, merge_report(plan_snapshot_merges(snapshot, options_of(spec))))
-    return stage(spec, runner, plan_merge)
+def report(spec: MergeColumnFilesSpec, runner: Runner) -> Report:
+    """What the merge would do now; nothing is written."""
+    store = resolve_store(spec.uri, spec.resolved_options())
+    snapshot = existing(look_at(store, spec), spec)
+    return Report(spec.kind, merge_report(plan_snapshot_merges(snapshot, options_of(spec))))
 
 
 def options_of(spec: MergeColumnFilesSpec) -> ColumnMergeOptions:

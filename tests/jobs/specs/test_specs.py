@@ -127,9 +127,14 @@ def test_every_kind_has_a_spec_that_says_so() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_has_one_function_that_takes_its_spec(kind: str) -> None:
     row = KINDS[kind]
-    (place,) = filter(None, (row.plan, row.stage, row.act))
+    (place,) = filter(None, (row.plan, row.act))
     spec = next(iter(inspect.signature(load(place)).parameters.values()))
     assert (spec.name, spec.annotation) == ("spec", load(row.spec).__name__)
+
+
+def test_staged_work_that_may_be_tried_dry_has_a_report() -> None:
+    dry = {kind for kind, row in KINDS.items() if row.is_staged and hasattr(load(row.spec), "dry_run")}
+    assert dry == {kind for kind, row in KINDS.items() if row.report} == {"compact", "merge_column_files"}
 
 
 @pytest.mark.parametrize(
