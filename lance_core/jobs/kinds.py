@@ -27,10 +27,10 @@ class Kind:
     life of all plans. Other work has an `act`, a function `(spec, runner) -> result` that does it by itself: what takes
     effect at once, and columns, which go on where an attempt that did not finish has ended.
 
-    `report`: a function `(spec, runner) -> Report` for a spec with `dry_run`. `reexecutes`: its work depends on the rows
-    that are there, so a commit may have to do it again. `refresh`: a function that keeps what is still right of such work;
-    without it the work begins again. `replaces_rows`: two of them, neither of which has seen the other's rows, must not
-    share a version.
+    `report`: a function `(spec, runner) -> Report | None`, None for a spec without `dry_run`. `reexecutes`: its work depends
+    on the rows that are there, so a commit may have to do it again. `refresh`: a function that keeps what is still right of
+    such work; without it the work begins again. `replaces_rows`: two of them, neither of which has seen the other's rows,
+    must not share a version.
     """
 
     spec: str
@@ -154,8 +154,8 @@ def carry_out(spec: JobSpec, runner: Runner) -> JobResult:
     Errors are LanceErrors with `retryable` set right, or whatever the runner's engine raised.
     """
     row = KINDS[spec.kind]
-    if row.report and getattr(spec, "dry_run", False):
-        report: JobResult = load(row.report)(spec, runner)
+    report: JobResult | None = load(row.report)(spec, runner) if row.report else None
+    if report is not None:
         return report
     if row.plan:
         from lance_core.jobs.runtime.lifecycle import stage

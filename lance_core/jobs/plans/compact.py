@@ -84,8 +84,10 @@ class Rewrites:
         return StagedOperation(Rewrite(groups), after, len(new))
 
 
-def report(spec: CompactSpec, runner: Runner) -> Report:
-    """What the compaction would do now; nothing is written."""
+def report(spec: CompactSpec, runner: Runner) -> Report | None:
+    """What the compaction would do now, where the spec asks for no more; nothing is written."""
+    if not spec.dry_run:
+        return None
     store = resolve_store(spec.uri, spec.resolved_options())
     return Report(spec.kind, compaction_report(existing(look_at(store, spec), spec), spec))
 

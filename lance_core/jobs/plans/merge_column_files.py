@@ -38,8 +38,10 @@ class StageColumnMerge:
         return stage_column_merges(snapshot, self.options, attempt=attempt)
 
 
-def report(spec: MergeColumnFilesSpec, runner: Runner) -> Report:
-    """What the merge would do now; nothing is written."""
+def report(spec: MergeColumnFilesSpec, runner: Runner) -> Report | None:
+    """What the merge would do now, where the spec asks for no more; nothing is written."""
+    if not spec.dry_run:
+        return None
     store = resolve_store(spec.uri, spec.resolved_options())
     snapshot = existing(look_at(store, spec), spec)
     return Report(spec.kind, merge_report(plan_snapshot_merges(snapshot, options_of(spec))))
