@@ -98,7 +98,8 @@ def plan_compact(spec: CompactSpec, table: TableState, runner: Runner) -> Plan |
     UnsupportedFeatureError for a table that cannot be compacted, before any write.
     """
     if spec.groups_per_commit is not None:
-        return _in_waves(spec, table.store, runner)
+        _in_waves(spec, table.store, runner)
+        return None
     snapshot = existing(table, spec)
     groups = plan_groups(snapshot, spec).groups
     return _plan_of(groups, spec, table, snapshot.manifest, runner) if groups else None
