@@ -31,8 +31,9 @@ log = logging.getLogger(__name__)
 def unpublished(tasks: Mapping[str, Any], states: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """Return the staging tasks that succeeded while no commit task after them did, and what became of that commit.
 
-    :param tasks: the DAG's tasks by id, with `template_fields` and `downstream_task_ids`.
-    :param states: (task id, state) of every task instance of the run, the mapped ones singly.
+    Args:
+        tasks: the DAG's tasks by id, with `template_fields` and `downstream_task_ids`.
+        states: (task id, state) of every task instance of the run, the mapped ones singly.
     """
     found: dict[str, set[str]] = {}
     for task_id, state in states:

@@ -150,12 +150,13 @@ _MODES: Mapping[str, type[Any]] = {
 def lance_task(python_callable: Callable[..., Any] | None = None, *, uri: str, mode: str = "append", **kwargs: Any) -> Any:
     """The decorator.
 
-    :param uri: the table, as for an operator.
-    :param mode: append, overwrite, replace_where (with `predicate`), merge (with `on`), or add_columns (with `on`).
-    :param inputs: in `kwargs`: tables that the function is called with, `{"orders": "orders.lance"}` or
-        `{"orders": {"uri": ..., "version": ..., "lance_conn_id": ...}}`. Without a version it is that of the asset event
-        that triggered the run, else the newest. (templated)
-    :param kwargs: those of the operator of that mode, such as `gates`, `commit`, `schema_drift`, `lance_conn_id`.
+    Args:
+        uri: the table, as for an operator.
+        mode: append, overwrite, replace_where (with `predicate`), merge (with `on`), or add_columns (with `on`).
+        inputs: in `kwargs`: tables that the function is called with, `{"orders": "orders.lance"}` or
+            `{"orders": {"uri": ..., "version": ..., "lance_conn_id": ...}}`. Without a version it is that of the asset event
+            that triggered the run, else the newest. (templated)
+        kwargs: those of the operator of that mode, such as `gates`, `commit`, `schema_drift`, `lance_conn_id`.
     """
     require_one_of(mode, tuple(_MODES), where="@task.lance: mode")
     needed = {"replace_where": "predicate", "merge": "on", "add_columns": "on"}.get(mode)

@@ -26,7 +26,8 @@ def look(
 ) -> TableFacts:
     """The facts that a condition asks for, of the table named as in an operator.
 
-    :param isolated: read rows in a process of its own, where many wait in this one; what a manifest says is read here.
+    Args:
+        isolated: read rows in a process of its own, where many wait in this one; what a manifest says is read here.
     """
     from lance_core.jobs import api
 

@@ -38,7 +38,8 @@ DEFAULT_SPARK_CONNECTION = "spark_default"
 class LanceHook(BaseHook):
     """Reads one connection of type `lance`. Secrets in it are masked in logs from the first look.
 
-    :param lance_conn_id: the connection; the default one need not exist when tables are named by full uris.
+    Args:
+        lance_conn_id: the connection; the default one need not exist when tables are named by full uris.
     """
 
     conn_name_attr = "lance_conn_id"

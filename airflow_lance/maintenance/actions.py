@@ -27,7 +27,8 @@ from airflow_lance.maintenance.action_arguments import check_arguments
 class LanceActionOperator(BaseOperator):
     """Run the action of the run's configuration.
 
-    :param lance_conn_ids: the connections whose tables may be named.
+    Args:
+        lance_conn_ids: the connections whose tables may be named.
     """
 
     ui_color = "#e3f0ec"

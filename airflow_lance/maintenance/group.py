@@ -27,12 +27,13 @@ from lance_core.maintenance.policy import Policy
 class LanceMaintenance(TaskGroup):
     """Observe, plan, act, and raise alarms.
 
-    :param group_id: the group's id.
-    :param policy: a `Policy`, or the path of a policy file. A `Policy` also bounds how many tables are worked on at once.
-    :param lance_conn_id: the connection of the tables.
-    :param tables: uris; None is every table below the policy's base uri.
-    :param max_concurrent: tables worked on at once in a run, where the policy is a path.
-    :param kwargs: of `TaskGroup`.
+    Args:
+        group_id: the group's id.
+        policy: a `Policy`, or the path of a policy file. A `Policy` also bounds how many tables are worked on at once.
+        lance_conn_id: the connection of the tables.
+        tables: uris; None is every table below the policy's base uri.
+        max_concurrent: tables worked on at once in a run, where the policy is a path.
+        kwargs: of `TaskGroup`.
     """
 
     def __init__(

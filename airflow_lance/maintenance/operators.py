@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 class _PolicyOperator(BaseOperator):
     """What the tasks share: the policy, given as an object or as the path of a YAML file, and the connection.
 
-    :param policy: a `Policy`, or the path of a policy file, which is read when the task runs. (the path is templated)
-    :param lance_conn_id: the connection of the tables below the policy's base uri; rules may name others. (templated)
+    Args:
+        policy: a `Policy`, or the path of a policy file, which is read when the task runs. (the path is templated)
+        lance_conn_id: the connection of the tables below the policy's base uri; rules may name others. (templated)
     """
 
     template_fields: Sequence[str] = ("policy_path", "lance_conn_id")
@@ -69,7 +70,8 @@ class _PolicyOperator(BaseOperator):
 class LanceMaintenancePlanOperator(_PolicyOperator):
     """Observe the tables of a policy and plan what is due now. Arguments of `_PolicyOperator`, and
 
-    :param tables: uris; None is every table below the policy's base uri. (templated)
+    Args:
+        tables: uris; None is every table below the policy's base uri. (templated)
     """
 
     template_fields: Sequence[str] = (*_PolicyOperator.template_fields, "tables")
@@ -106,7 +108,8 @@ class LanceMaintenancePlanOperator(_PolicyOperator):
 class LanceMaintenanceStepOperator(_PolicyOperator):
     """Look after one table: its steps in order, each independently. Arguments of `_PolicyOperator`, and
 
-    :param steps: the steps of one table, as the plan returns them. (templated)
+    Args:
+        steps: the steps of one table, as the plan returns them. (templated)
     """
 
     template_fields: Sequence[str] = (*_PolicyOperator.template_fields, "steps")
@@ -143,7 +146,8 @@ class LanceMaintenanceStepOperator(_PolicyOperator):
 class LanceMaintenanceAlarmOperator(BaseOperator):
     """Fail when the plan has alarms: silence is a failure.
 
-    :param alarms: the alarms of the plan. (templated)
+    Args:
+        alarms: the alarms of the plan. (templated)
     """
 
     template_fields: Sequence[str] = ("alarms",)

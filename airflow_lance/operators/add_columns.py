@@ -21,22 +21,23 @@ class LanceAddColumnsOperator(LanceStageOperator):
 
     Arguments of `LanceStageOperator`, and one of columns, function, source:
 
-    :param columns: name -> SQL over the table's columns. (templated)
-    :param engine: whose SQL that is: "lance", which runs anywhere, or "spark", evaluated by Spark with all its functions.
-    :param function: "module:function", given record batches of `reads`; returns a batch of the new columns with as many
-        rows. (templated)
-    :param reads: the columns that the function needs, None means all; those that Spark is given, None means those whose
-        names stand in the SQL.
-    :param function_kwargs: keyword arguments of the function. (templated)
-    :param source: rows to join, as for an append; keys must be unique. (templated)
-    :param on: the table's key column for the join. (templated)
-    :param source_on: the source's key column; None is `on`. (templated)
-    :param if_exists: what becomes of a column that the table has: "fail" is an error; "skip" leaves it as it is, and the
-        task does nothing when all are there; "fill" computes the rows in which it is null, such as those appended since.
-        The log says how many rows were computed; a row for which the function answers null is computed again by each run.
-    :param rows_per_task: a task takes fragments of about so many rows. (templated)
-    :param batch_size: rows of one batch. (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        columns: name -> SQL over the table's columns. (templated)
+        engine: whose SQL that is: "lance", which runs anywhere, or "spark", evaluated by Spark with all its functions.
+        function: "module:function", given record batches of `reads`; returns a batch of the new columns with as many
+            rows. (templated)
+        reads: the columns that the function needs, None means all; those that Spark is given, None means those whose
+            names stand in the SQL.
+        function_kwargs: keyword arguments of the function. (templated)
+        source: rows to join, as for an append; keys must be unique. (templated)
+        on: the table's key column for the join. (templated)
+        source_on: the source's key column; None is `on`. (templated)
+        if_exists: what becomes of a column that the table has: "fail" is an error; "skip" leaves it as it is, and the task
+            does nothing when all are there; "fill" computes the rows in which it is null, such as those appended since. The
+            log says how many rows were computed; a row for which the function answers null is computed again by each run.
+        rows_per_task: a task takes fragments of about so many rows. (templated)
+        batch_size: rows of one batch. (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.edits:AddColumnsSpec"

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class LanceAlterColumnsOperator(LanceImmediateOperator):
     """Alter columns; twice is the same as once. Arguments of `LanceImmediateOperator`, and
 
-    :param alterations: for each column `{"path": ...}` with some of `"name"`, `"data_type"` (as in Spark DDL), `"nullable"`.
-        (templated)
+    Args:
+        alterations: for each column `{"path": ...}` with some of `"name"`, `"data_type"` (as in Spark DDL), `"nullable"`.
+            (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:AlterColumnsSpec"

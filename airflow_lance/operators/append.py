@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class LanceAppendOperator(LanceWriteOperator):
     """Stage an append. Arguments of `LanceWriteOperator`, and
 
-    :param create: create the table with the first append that lands, if there is none yet.
+    Args:
+        create: create the table with the first append that lands, if there is none yet.
     """
 
     spec = "lance_core.jobs.specs.spec:AppendSpec"

@@ -17,11 +17,12 @@ class LanceBranchOperator(LanceImmediateOperator):
     """Create or delete a branch at most once per task instance. The result has the branch's own uri, which other
     operators take like a table's. Arguments of `LanceImmediateOperator`, and
 
-    :param branch: the name. (templated)
-    :param action: "create"; "delete" with its files; or "renew": delete it where it is there, and begin it again.
-    :param version: the version to begin at; None is the newest. (templated)
-    :param tag: begin at what this tag stands for. (templated)
-    :param from_branch: the branch that `version` is of; None is the main line. (templated)
+    Args:
+        branch: the name. (templated)
+        action: "create"; "delete" with its files; or "renew": delete it where it is there, and begin it again.
+        version: the version to begin at; None is the newest. (templated)
+        tag: begin at what this tag stands for. (templated)
+        from_branch: the branch that `version` is of; None is the main line. (templated)
     """
 
     spec = "lance_core.jobs.specs.maintenance:BranchSpec"

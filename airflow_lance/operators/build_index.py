@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 class LanceBuildIndexOperator(LanceStageOperator):
     """Stage an index. Arguments of `LanceStageOperator`, and
 
-    :param column: the column to index. (templated)
-    :param index_type: "BTREE", "BITMAP", "ZONEMAP", ... (templated)
-    :param index_name: the index's name; None is `{column}_idx`. (templated)
-    :param replace: replace an index of that name, else one that is there is an error.
-    :param parameters: what that kind of index takes. (templated)
-    :param rows_per_segment: one segment, and one task, for fragments with about so many rows; None makes one segment of
-        all. (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        column: the column to index. (templated)
+        index_type: "BTREE", "BITMAP", "ZONEMAP", ... (templated)
+        index_name: the index's name; None is `{column}_idx`. (templated)
+        replace: replace an index of that name, else one that is there is an error.
+        parameters: what that kind of index takes. (templated)
+        rows_per_segment: one segment, and one task, for fragments with about so many rows; None makes one segment of
+            all. (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.indices:BuildIndexSpec"

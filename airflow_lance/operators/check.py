@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class LanceCheckOperator(LanceImmediateOperator):
     """Check a table as it is; nothing is changed. Arguments of `LanceImmediateOperator`, and
 
-    :param checks: gates as for `LanceCommitOperator`, or those of `airflow_lance.checks`. (templated)
-    :param version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
-        (templated)
+    Args:
+        checks: gates as for `LanceCommitOperator`, or those of `airflow_lance.checks`. (templated)
+        version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
+            (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:CheckSpec"

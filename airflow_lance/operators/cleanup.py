@@ -22,11 +22,12 @@ class LanceCleanupOperator(LanceImmediateOperator):
     """Clean a table up. Staged work, tagged versions and the memory of what has landed stay. Arguments of
     `LanceImmediateOperator`, and
 
-    :param older_than_days: versions at least that old go; without any bound 14 days.
-    :param retain_versions: the newest so many stay, whatever their age. (templated)
-    :param delete_unverified: files of no version go at once, not after seven days. Only when no other writer is at work.
-    :param error_if_tagged_old_versions: fail when an old version is tagged, instead of keeping it.
-    :param explain: only report what would go.
+    Args:
+        older_than_days: versions at least that old go; without any bound 14 days.
+        retain_versions: the newest so many stay, whatever their age. (templated)
+        delete_unverified: files of no version go at once, not after seven days. Only when no other writer is at work.
+        error_if_tagged_old_versions: fail when an old version is tagged, instead of keeping it.
+        explain: only report what would go.
     """
 
     spec = "lance_core.jobs.specs.maintenance:CleanupSpec"

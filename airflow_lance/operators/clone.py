@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class LanceCloneOperator(LanceImmediateOperator):
     """Clone a version; a table that is at the target already is left as it is. Arguments of `LanceImmediateOperator`, and
 
-    :param target: the clone's full uri. (templated)
-    :param version: a version or a tag; None is the newest. (templated)
-    :param depth: "shallow" refers to this table's files, "deep" copies them.
+    Args:
+        target: the clone's full uri. (templated)
+        version: a version or a tag; None is the newest. (templated)
+        depth: "shallow" refers to this table's files, "deep" copies them.
     """
 
     spec = "lance_core.jobs.specs.definition:CloneSpec"

@@ -34,17 +34,18 @@ if TYPE_CHECKING:
 class LanceCommitOperator(LanceTableOperator):
     """Commit staged transactions of one table.
 
-    :param staged: the XComs of staging tasks: one, a list, or the list that a mapped task gives; None entries (skipped
-        tasks) are named in a warning and published as nothing. (templated)
-    :param uri: the table; may be omitted, because the staged references contain it. (templated)
-    :param max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
-    :param gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
-        `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},
-        "unique": [columns], "no_rows": filter, "sql": query over `staged`, "callable": "module:function"}`. (templated)
-    :param partitions: keys of the partitions that this commit is about, besides those of the staging tasks. (templated)
-    :param trigger_rule: Airflow's; by default a skipped task does not keep back what the others staged.
-    :param re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
-        them invalid; else such a conflict fails the task.
+    Args:
+        staged: the XComs of staging tasks: one, a list, or the list that a mapped task gives; None entries (skipped
+            tasks) are named in a warning and published as nothing. (templated)
+        uri: the table; may be omitted, because the staged references contain it. (templated)
+        max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
+        gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
+            `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},
+            "unique": [columns], "no_rows": filter, "sql": query over `staged`, "callable": "module:function"}`. (templated)
+        partitions: keys of the partitions that this commit is about, besides those of the staging tasks. (templated)
+        trigger_rule: Airflow's; by default a skipped task does not keep back what the others staged.
+        re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
+            them invalid; else such a conflict fails the task.
     """
 
     commits_others: ClassVar[bool] = True

@@ -21,25 +21,26 @@ class LanceCompactOperator(LanceStageOperator):
 
     Arguments of `LanceStageOperator`, and
 
-    :param target_rows_per_fragment: fragments below it are joined with their neighbours up to it. (templated)
-    :param max_bytes_per_file: close a new data file at about that many bytes. (templated)
-    :param materialize_deletions_threshold: rewrite a fragment for its deletions alone above that share; a negative number
-        never does. None is the library's default, 0.1.
-    :param max_source_fragments: what one run takes on at most. (templated)
-    :param max_source_rows: what one run takes on at most. (templated)
-    :param max_source_bytes: what one run takes on at most. (templated)
-    :param max_bytes_per_group: a group of fragments, which is one task, reads no more than that. (templated)
-    :param max_rows_per_group: the same in rows. (templated)
-    :param groups_per_commit: rewrite and commit that many groups at a time, in this task, so that a kill keeps what is
-        finished; None stages all groups for one commit. (templated)
-    :param strategy: "adjacent" (the official library's plan) or "tiered", which rewrites a size tier when enough fragments
-        of it have gathered; use it for tables that are compacted on a schedule. (templated)
-    :param max_files_per_fragment: rewrite fragments whose columns are spread over more data files than that, as adding
-        columns many times leaves them; None never does. (templated)
-    :param batch_size: rows a task holds at a time. (templated)
-    :param dry_run: only tell groups, bytes in and out, estimated memory of a task and what is left alone and why; runs in
-        the worker and returns the report.
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        target_rows_per_fragment: fragments below it are joined with their neighbours up to it. (templated)
+        max_bytes_per_file: close a new data file at about that many bytes. (templated)
+        materialize_deletions_threshold: rewrite a fragment for its deletions alone above that share; a negative number
+            never does. None is the library's default, 0.1.
+        max_source_fragments: what one run takes on at most. (templated)
+        max_source_rows: what one run takes on at most. (templated)
+        max_source_bytes: what one run takes on at most. (templated)
+        max_bytes_per_group: a group of fragments, which is one task, reads no more than that. (templated)
+        max_rows_per_group: the same in rows. (templated)
+        groups_per_commit: rewrite and commit that many groups at a time, in this task, so that a kill keeps what is
+            finished; None stages all groups for one commit. (templated)
+        strategy: "adjacent" (the official library's plan) or "tiered", which rewrites a size tier when enough fragments
+            of it have gathered; use it for tables that are compacted on a schedule. (templated)
+        max_files_per_fragment: rewrite fragments whose columns are spread over more data files than that, as adding
+            columns many times leaves them; None never does. (templated)
+        batch_size: rows a task holds at a time. (templated)
+        dry_run: only tell groups, bytes in and out, estimated memory of a task and what is left alone and why; runs in
+            the worker and returns the report.
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.edits:CompactSpec"

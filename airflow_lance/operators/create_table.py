@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class LanceCreateTableOperator(LanceImmediateOperator):
     """Create an empty table of a schema. Arguments of `LanceImmediateOperator`, and
 
-    :param schema: the columns as Spark DDL, such as `"id BIGINT, name STRING"`. (templated)
-    :param if_exists: what to do if the table already exists.
-    :param data_storage_version: the file version; None is the default.
-    :param enable_stable_row_ids: keep row ids stable when rows move.
+    Args:
+        schema: the columns as Spark DDL, such as `"id BIGINT, name STRING"`. (templated)
+        if_exists: what to do if the table already exists.
+        data_storage_version: the file version; None is the default.
+        enable_stable_row_ids: keep row ids stable when rows move.
     """
 
     spec = "lance_core.jobs.specs.definition:CreateTableSpec"

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 class LanceDeleteOperator(LanceStageOperator):
     """Stage a delete. Arguments of `LanceStageOperator`, and
 
-    :param predicate: a SQL filter; rows that it selects go (null does not select). (templated)
-    :param predicate_params: values for `:name` in the predicate, put in as literals, so that a template that fills one in
-        cannot change the filter. (templated)
-    :param rows_per_task: a task looks through fragments of about so many rows. (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        predicate: a SQL filter; rows that it selects go (null does not select). (templated)
+        predicate_params: values for `:name` in the predicate, put in as literals, so that a template that fills one in
+            cannot change the filter. (templated)
+        rows_per_task: a task looks through fragments of about so many rows. (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.edits:DeleteSpec"

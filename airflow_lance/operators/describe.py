@@ -17,11 +17,12 @@ class LanceDescribeOperator(LanceImmediateOperator):
     """Describe a table and its columns, in one version; none where all is said already. The words are kept in the table's
     own metadata and shown on its page. Arguments of `LanceImmediateOperator`, and
 
-    :param description: what a row of the table is; "" takes it away, None leaves what is said. (templated)
-    :param table_owner: who answers questions about the table. (templated)
-    :param fresh_within: rows shall have changed within that time, such as "26h" or "2days"; the page and `lance doctor` say
-        when they have not. (templated)
-    :param columns: dotted path -> a description, or a mapping with `description` and `owner`. (templated)
+    Args:
+        description: what a row of the table is; "" takes it away, None leaves what is said. (templated)
+        table_owner: who answers questions about the table. (templated)
+        fresh_within: rows shall have changed within that time, such as "26h" or "2days"; the page and `lance doctor` say
+            when they have not. (templated)
+        columns: dotted path -> a description, or a mapping with `description` and `owner`. (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:DescribeSpec"

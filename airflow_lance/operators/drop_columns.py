@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class LanceDropColumnsOperator(LanceImmediateOperator):
     """Drop columns, or fields of structs; twice is the same as once. Arguments of `LanceImmediateOperator`, and
 
-    :param columns: names, dotted for fields of structs. (templated)
+    Args:
+        columns: names, dotted for fields of structs. (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:DropColumnsSpec"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class LanceDropIndexOperator(LanceImmediateOperator):
     """Remove an index; one that is absent already does not matter. Arguments of `LanceImmediateOperator`, and
 
-    :param index_name: the index's name. (templated)
+    Args:
+        index_name: the index's name. (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:DropIndexSpec"

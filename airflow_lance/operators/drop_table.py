@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class LanceDropTableOperator(LanceImmediateOperator):
     """Remove a table, with its history, staged work and ledger. Arguments of `LanceImmediateOperator`, and
 
-    :param if_missing: what to do when there is no table.
+    Args:
+        if_missing: what to do when there is no table.
     """
 
     spec = "lance_core.jobs.specs.definition:DropTableSpec"

@@ -27,14 +27,15 @@ class LanceErasureOperator(LanceTableOperator):
 
     It runs in the worker. A task that was killed goes on where it stood. Arguments of `LanceTableOperator`, and
 
-    :param predicate: a SQL filter: the rows to be erased. (templated)
-    :param predicate_params: values for `:name` in the predicate, put in as literals. (templated)
-    :param signing_conn_id: a connection whose password signs the report (HMAC-SHA256); without it the report is not signed.
-        (templated)
-    :param retrain_indices: build every index again, because an index keeps values of deleted rows; an index that a branch
-        shares with the main line is dropped on the branch.
-    :param delete_unverified: files of no version go at once. Only when no other writer is at work.
-    :param fail_when_left: whether the task fails when something still has the rows.
+    Args:
+        predicate: a SQL filter: the rows to be erased. (templated)
+        predicate_params: values for `:name` in the predicate, put in as literals. (templated)
+        signing_conn_id: a connection whose password signs the report (HMAC-SHA256); without it the report is not signed.
+            (templated)
+        retrain_indices: build every index again, because an index keeps values of deleted rows; an index that a branch
+            shares with the main line is dropped on the branch.
+        delete_unverified: files of no version go at once. Only when no other writer is at work.
+        fail_when_left: whether the task fails when something still has the rows.
     """
 
     template_fields: Sequence[str] = (

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class LanceGarbageOperator(LanceImmediateOperator):
     """Remove files and records of attempts whose lease is over, by name. Arguments of `LanceImmediateOperator`, and
 
-    :param abandon_after: staged work that has waited longer for its commit is aborted and named in a warning, so that it
-        pins no version any more: a `timedelta`, longer than the longest DAG run. None keeps it for ever.
-    :param dry_run: remove nothing, only tell.
+    Args:
+        abandon_after: staged work that has waited longer for its commit is aborted and named in a warning, so that it
+            pins no version any more: a `timedelta`, longer than the longest DAG run. None keeps it for ever.
+        dry_run: remove nothing, only tell.
     """
 
     spec = "lance_core.jobs.specs.maintenance:GarbageSpec"

@@ -30,8 +30,9 @@ class LanceImmediateOperator(LanceJobOperator):
     Run them in the table's pool (`airflow_lance.pools.pool_of`) when commits should wait for them. An outlet asset's event
     gets the table's uri, and its version where the work tells it.
 
-    :param on_clear: what happens to work that is done once for a run (a tag, a branch, a restore) when a person clears its
-        task: "skip" leaves it as it is, "again" does it once more.
+    Args:
+        on_clear: what happens to work that is done once for a run (a tag, a branch, a restore) when a person clears its
+            task: "skip" leaves it as it is, "again" does it once more.
     """
 
     _touched: Touched | None = None

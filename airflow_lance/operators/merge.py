@@ -18,16 +18,17 @@ class LanceMergeOperator(LanceWriteOperator):
 
     Arguments of `LanceWriteOperator` (the source may lack columns of the table), and
 
-    :param on: key columns; null keys match nothing. (templated)
-    :param when_matched: "update" rows of the table to the source's values, "delete" them, "keep" them, or "fail".
-    :param when_matched_condition: SQL over `source.x` and `target.x`: update only pairs for which it is true. (templated)
-    :param when_not_matched: "insert" rows of the source that match nothing, or "keep" them out.
-    :param when_not_matched_by_source: "keep" rows of the table that the source does not match, or "delete" them.
-    :param when_not_matched_by_source_condition: delete only those that this filter selects. (templated)
-    :param when_duplicate: a key that two rows of the source have: "fail", naming such keys, before a row lands twice; or the
-        "last" row that is read is the one that counts (Spark keeps no order between files).
-    :param create: create the table when there is none yet.
-    :param rows_per_task: a task looks through fragments of about so many rows. (templated)
+    Args:
+        on: key columns; null keys match nothing. (templated)
+        when_matched: "update" rows of the table to the source's values, "delete" them, "keep" them, or "fail".
+        when_matched_condition: SQL over `source.x` and `target.x`: update only pairs for which it is true. (templated)
+        when_not_matched: "insert" rows of the source that match nothing, or "keep" them out.
+        when_not_matched_by_source: "keep" rows of the table that the source does not match, or "delete" them.
+        when_not_matched_by_source_condition: delete only those that this filter selects. (templated)
+        when_duplicate: a key that two rows of the source have: "fail", naming such keys, before a row lands twice; or the
+            "last" row that is read is the one that counts (Spark keeps no order between files).
+        create: create the table when there is none yet.
+        rows_per_task: a task looks through fragments of about so many rows. (templated)
     """
 
     spec = "lance_core.jobs.specs.merge:MergeSpec"

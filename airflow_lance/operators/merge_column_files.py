@@ -17,10 +17,11 @@ class LanceMergeColumnFilesOperator(LanceStageOperator):
     """Stage a merge of small data files, as adding columns many times leaves them; no row moves. When no fragment has too
     many files, nothing is written and the commit reports "already landed". Arguments of `LanceStageOperator`, and
 
-    :param max_files_per_fragment: the small files of a fragment with more data files are merged; default 16. (templated)
-    :param enough_files: how many files such a fragment should have afterwards; None: as many as it may have. (templated)
-    :param rows_per_task: a task takes fragments until they hold that many rows. (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        max_files_per_fragment: the small files of a fragment with more data files are merged; default 16. (templated)
+        enough_files: how many files such a fragment should have afterwards; None: as many as it may have. (templated)
+        rows_per_task: a task takes fragments until they hold that many rows. (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.edits:MergeColumnFilesSpec"

@@ -24,15 +24,16 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
 
     Arguments of `LanceTableOperator`, and
 
-    :param column: the partition column. (templated)
-    :param keys: the keys to look for; or `start` and `end`. (templated)
-    :param start: the first date or time of a range. (templated)
-    :param end: the last one, included. (templated)
-    :param step: "hour", "day" or "month".
-    :param key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
-    :param min_rows: a partition with fewer rows is missing. (templated)
-    :param max_keys: return at most so many keys, the first ones; the log says how many more are missing. The default is
-        below Airflow's own limit for mapped tasks (`[core] max_map_length`).
+    Args:
+        column: the partition column. (templated)
+        keys: the keys to look for; or `start` and `end`. (templated)
+        start: the first date or time of a range. (templated)
+        end: the last one, included. (templated)
+        step: "hour", "day" or "month".
+        key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
+        min_rows: a partition with fewer rows is missing. (templated)
+        max_keys: return at most so many keys, the first ones; the log says how many more are missing. The default is
+            below Airflow's own limit for mapped tasks (`[core] max_map_length`).
     """
 
     template_fields: Sequence[str] = (

@@ -17,13 +17,14 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
     """Stage new segments for indices that do not cover all rows. When all do, nothing is written and the commit says
     "already landed". Arguments of `LanceStageOperator`, and
 
-    :param index_names: these only; None means all. (templated)
-    :param num_indices_to_merge: how many of an index's youngest segments go into the new one; None: all, 0: a further
-        segment. (templated)
-    :param retrain: build everything again.
-    :param strategy: "all", or "tiered": merge the youngest segments only when enough of about one size have gathered.
-        (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        index_names: these only; None means all. (templated)
+        num_indices_to_merge: how many of an index's youngest segments go into the new one; None: all, 0: a further
+            segment. (templated)
+        retrain: build everything again.
+        strategy: "all", or "tiered": merge the youngest segments only when enough of about one size have gathered.
+            (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.indices:OptimizeIndicesSpec"

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 class LanceOverwriteOperator(LanceWriteOperator):
     """Stage an overwrite. Arguments of `LanceWriteOperator`, and
 
-    :param if_moved: what the commit does when the table got newer versions since this was planned: "fail" (no rows
-        are replaced unseen), or "overwrite".
-    :param allow_empty: a source without rows empties the table; by default it is an error, and the rows stay.
+    Args:
+        if_moved: what the commit does when the table got newer versions since this was planned: "fail" (no rows
+            are replaced unseen), or "overwrite".
+        allow_empty: a source without rows empties the table; by default it is an error, and the rows stay.
     """
 
     spec = "lance_core.jobs.specs.spec:OverwriteSpec"

@@ -18,12 +18,13 @@ class LancePublishBranchOperator(LanceStageOperator):
 
     Arguments of `LanceStageOperator`, and
 
-    :param branch: the branch; it began from the main line, and has its columns. (templated)
-    :param version: that of the branch which was checked; None is its newest. (templated)
-    :param if_moved: what becomes of a branch that replaced rows when others have added rows to the main line since it began:
-        "fail", because the branch never saw them, or "publish" all the same.
-    :param rows_per_task: a task copies fragments of about so many rows. (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        branch: the branch; it began from the main line, and has its columns. (templated)
+        version: that of the branch which was checked; None is its newest. (templated)
+        if_moved: what becomes of a branch that replaced rows when others have added rows to the main line since it began:
+            "fail", because the branch never saw them, or "publish" all the same.
+        rows_per_task: a task copies fragments of about so many rows. (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.branches:PublishBranchSpec"

@@ -22,19 +22,20 @@ class LanceQueryOperator(LanceImmediateOperator):
 
     Arguments of `LanceImmediateOperator`, and
 
-    :param columns: the columns to read; all by default, but for columns of vectors in a result. (templated)
-    :param filter: a SQL filter. (templated)
-    :param limit: so many rows at most. (templated)
-    :param full_text: words to search for in columns that have a text index. (templated)
-    :param nearest: `{"column": ..., "q": [...], "k": 10}`: the rows whose vectors are nearest. (templated)
-    :param version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
-        (templated)
-    :param target: a file's uri or absolute path, or with `format="lance"` a table's; without it the rows are the task's
-        result. (templated)
-    :param format: "parquet", "csv", "json" (one object a line), "arrow", or "lance".
-    :param max_rows: more rows than this are refused as a result.
-    :param max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
-        default, because results are kept in Airflow's database. A `target` takes all rows.
+    Args:
+        columns: the columns to read; all by default, but for columns of vectors in a result. (templated)
+        filter: a SQL filter. (templated)
+        limit: so many rows at most. (templated)
+        full_text: words to search for in columns that have a text index. (templated)
+        nearest: `{"column": ..., "q": [...], "k": 10}`: the rows whose vectors are nearest. (templated)
+        version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
+            (templated)
+        target: a file's uri or absolute path, or with `format="lance"` a table's; without it the rows are the task's
+            result. (templated)
+        format: "parquet", "csv", "json" (one object a line), "arrow", or "lance".
+        max_rows: more rows than this are refused as a result.
+        max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
+            default, because results are kept in Airflow's database. A `target` takes all rows.
     """
 
     spec = "lance_core.jobs.specs.definition:QuerySpec"

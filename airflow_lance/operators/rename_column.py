@@ -17,8 +17,9 @@ class LanceRenameColumnOperator(LanceImmediateOperator):
     """Rename a column, or a field of a struct; twice is the same as once, and no data file is written. Arguments of
     `LanceImmediateOperator`, and
 
-    :param column: the name now, dotted for a field of a struct. (templated)
-    :param new_name: the name afterwards, without the path before it. (templated)
+    Args:
+        column: the name now, dotted for a field of a struct. (templated)
+        new_name: the name afterwards, without the path before it. (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:AlterColumnsSpec"

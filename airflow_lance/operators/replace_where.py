@@ -18,14 +18,15 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
 
     Arguments of `LanceWriteOperator`, and
 
-    :param predicate: a SQL filter: rows of the table that it selects go; every row of the source must satisfy it, else the
-        task fails before anything is staged. (templated)
-    :param predicate_params: values for `:name` in the predicate, put in as literals, so that a template that fills one in
-        cannot change the filter. (templated)
-    :param create: create the table when there is none yet.
-    :param allow_empty: a source without rows removes those that the filter selects; by default it is an error, and they
-        stay.
-    :param rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
+    Args:
+        predicate: a SQL filter: rows of the table that it selects go; every row of the source must satisfy it, else the
+            task fails before anything is staged. (templated)
+        predicate_params: values for `:name` in the predicate, put in as literals, so that a template that fills one in
+            cannot change the filter. (templated)
+        create: create the table when there is none yet.
+        allow_empty: a source without rows removes those that the filter selects; by default it is an error, and they
+            stay.
+        rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
     """
 
     spec = "lance_core.jobs.specs.edits:ReplaceWhereSpec"

@@ -18,11 +18,12 @@ class LanceRestoreOperator(LanceImmediateOperator):
 
     Arguments of `LanceImmediateOperator`, and
 
-    :param version: the version to restore; this or `tag`. (templated)
-    :param tag: the tag whose version to restore. (templated)
-    :param expected_version: the newest version that may be undone; None is the newest when the task runs. (templated)
-    :param if_moved: what to do when the table has newer versions than that: "fail" (nobody's commit is overruled unseen), or
-        "overwrite".
+    Args:
+        version: the version to restore; this or `tag`. (templated)
+        tag: the tag whose version to restore. (templated)
+        expected_version: the newest version that may be undone; None is the newest when the task runs. (templated)
+        if_moved: what to do when the table has newer versions than that: "fail" (nobody's commit is overruled unseen), or
+            "overwrite".
     """
 
     spec = "lance_core.jobs.specs.maintenance:RestoreSpec"

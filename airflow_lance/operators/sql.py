@@ -37,22 +37,23 @@ _CREATES = ("append", "overwrite", "replace_where")
 class LanceSqlOperator(LanceStageOperator):
     """Run one SQL statement, with DuckDB in the worker or with Spark. Arguments of `LanceStageOperator` except `uri`, and
 
-    :param sql: a SELECT, or one of INSERT INTO, INSERT OVERWRITE, INSERT INTO ... REPLACE WHERE, CREATE OR REPLACE TABLE ...
-        AS, UPDATE, DELETE and MERGE INTO, which change a table exactly once; or the path of a `.sql` file. Queries in it are
-        DuckDB's SQL, or Spark's where Spark runs them. (templated)
-    :param tables: name in the statement -> a table's uri or its name below the base uri, or a mapping with `uri` and
-        `version` (a number, a tag, or "triggering": that of the asset event which triggered this run), `branch`,
-        `lance_conn_id`; or a source such as `{"format": "csv", "paths": [...]}`. The statement sees nothing else. Each Lance
-        table is read at one version, the newest if none is given. (templated)
-    :param execution: "local" (the default, also where the deployment has another), with DuckDB in the worker; "spark-submit"
-        or "spark-connect", where a cluster runs what a statement that changes a table reads.
-    :param target: a file's uri or absolute path for the rows of a SELECT; without it they are the task's result. (templated)
-    :param format: of that file: "parquet", "csv", "json" (one object a line) or "arrow".
-    :param max_rows: more rows than this are refused as a result.
-    :param max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
-        default, because results are kept in Airflow's database. A `target` takes all rows.
-    :param schema_drift: for INSERT and MERGE, as for `LanceAppendOperator`.
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        sql: a SELECT, or one of INSERT INTO, INSERT OVERWRITE, INSERT INTO ... REPLACE WHERE, CREATE OR REPLACE TABLE ...
+            AS, UPDATE, DELETE and MERGE INTO, which change a table exactly once; or the path of a `.sql` file. Queries in it
+            are DuckDB's SQL, or Spark's where Spark runs them. (templated)
+        tables: name in the statement -> a table's uri or its name below the base uri, or a mapping with `uri` and `version`
+            (a number, a tag, or "triggering": that of the asset event which triggered this run), `branch`, `lance_conn_id`;
+            or a source such as `{"format": "csv", "paths": [...]}`. The statement sees nothing else. Each Lance table is
+            read at one version, the newest if none is given. (templated)
+        execution: "local" (the default, also where the deployment has another), with DuckDB in the worker; "spark-submit"
+            or "spark-connect", where a cluster runs what a statement that changes a table reads.
+        target: a file's uri or absolute path for the rows of a SELECT; without it they are the task's result. (templated)
+        format: of that file: "parquet", "csv", "json" (one object a line) or "arrow".
+        max_rows: more rows than this are refused as a result.
+        max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
+            default, because results are kept in Airflow's database. A `target` takes all rows.
+        schema_drift: for INSERT and MERGE, as for `LanceAppendOperator`.
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:SqlSpec"  # that of a SELECT; other statements have the specs of their kinds

@@ -49,38 +49,38 @@ if TYPE_CHECKING:
 class LanceStageOperator(LanceJobOperator):
     """Base of the operators that stage work.
 
-    :param commit: who publishes the work: "now", this task, right after it was staged; "later", a commit task of the same
-        DAG; "elsewhere", another DAG or the command line. None is "later" inside a `LanceTransaction` and where a
-        `LanceCommitOperator` takes this task's output, else "now".
-    :param gates: what the added rows must be like before this task publishes them, as for `LanceCommitOperator`. (templated)
-    :param partitions: keys of the partitions that this work is about, such as "{{ ds }}": the outlets' events carry them
-        where Airflow can (3.3), and name them in their extra everywhere. DAGs that wait for the plain asset, not for
-        partitions, do not hear an event with a key. (templated)
-    :param on_missing: what to do while a file or folder of the source does not exist or holds nothing: "retry" as `retries`
-        say, "skip" the task, or "fail" without a retry.
-    :param key: tells apart several writes of one task instance to one table; part of the identity. (templated)
-    :param idempotency_key: takes the place of DAG, run and task in the identity: the work is done once for each such text,
-        such as "orders/{{ ds }}", whichever run asks for it. The table, the map index and `key` stay part of it. (templated)
-    :param on_clear: what happens to work that has landed when a person clears its task: "again" publishes it once more,
-        "fail" refuses, "skip" leaves it. None is "again" for overwrite, replace where and merge, else "fail".
-    :param execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect
-        server; or "local" for small tables: in the worker's own process, without Spark; or an
-        `ExternalPython` or a `Command` of `airflow_lance.execution.external`: like "local", in another environment or a
-        container. "auto" is spark-submit where PySpark, Java and the Spark connection are there, and local elsewhere; the
-        task decides it when it runs, and its log says which and why. None takes the deployment's `[lance]
-        default_execution`, and "auto" without one.
-    :param spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`
-        (`spark_connect_default` for "spark-connect"). (templated)
-    :param packaging: how executors get lance_core: "installed" there; "archive", sent along as a zip, where its dependencies
-        are installed; or the path or uri of a packed environment that holds everything (`venv-pack`, `conda-pack`).
-        (templated)
-    :param deferrable: wait in the triggerer for a job that the Spark provider can let go of (cluster mode on YARN with
-        `yarn_track_via_rm_api`, on Kubernetes with `track_driver_via_k8s_api`, on a standalone cluster with an
-        `application`); elsewhere the worker waits.
-    :param conf: Spark configuration. (templated)
-    :param spark_submit: further arguments of the Spark provider's `SparkSubmitOperator`, such as `driver_memory`,
-        `executor_memory`, `py_files`, `num_executors`, `deploy_mode`; and `application`, for cluster mode on a standalone
-        cluster (`execution.spark_settings`). (templated)
+    Args:
+        commit: who publishes the work: "now", this task, right after it was staged; "later", a commit task of the same
+            DAG; "elsewhere", another DAG or the command line. None is "later" inside a `LanceTransaction` and where a
+            `LanceCommitOperator` takes this task's output, else "now".
+        gates: what the added rows must be like before this task publishes them, as for `LanceCommitOperator`. (templated)
+        partitions: keys of the partitions that this work is about, such as "{{ ds }}": the outlets' events carry them
+            where Airflow can (3.3), and name them in their extra everywhere. DAGs that wait for the plain asset, not for
+            partitions, do not hear an event with a key. (templated)
+        on_missing: what to do while a file or folder of the source does not exist or holds nothing: "retry" as `retries`
+            say, "skip" the task, or "fail" without a retry.
+        key: tells apart several writes of one task instance to one table; part of the identity. (templated)
+        idempotency_key: takes the place of DAG, run and task in the identity: the work is done once for each such text, such
+            as "orders/{{ ds }}", whichever run asks for it. The table, the map index and `key` stay part of it. (templated)
+        on_clear: what happens to work that has landed when a person clears its task: "again" publishes it once more,
+            "fail" refuses, "skip" leaves it. None is "again" for overwrite, replace where and merge, else "fail".
+        execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect server;
+            or "local" for small tables: in the worker's own process, without Spark; or an `ExternalPython` or a `Command` of
+            `airflow_lance.execution.external`: like "local", in another environment or a container. "auto" is spark-submit
+            where PySpark, Java and the Spark connection are there, and local elsewhere; the task decides it when it runs,
+            and its log says which and why. None takes the deployment's `[lance] default_execution`, and "auto" without one.
+        spark_conn_id: the Spark connection; None takes the lance connection's, else `spark_default`
+            (`spark_connect_default` for "spark-connect"). (templated)
+        packaging: how executors get lance_core: "installed" there; "archive", sent along as a zip, where its dependencies
+            are installed; or the path or uri of a packed environment that holds everything (`venv-pack`, `conda-pack`).
+            (templated)
+        deferrable: wait in the triggerer for a job that the Spark provider can let go of (cluster mode on YARN with
+            `yarn_track_via_rm_api`, on Kubernetes with `track_driver_via_k8s_api`, on a standalone cluster with an
+            `application`); elsewhere the worker waits.
+        conf: Spark configuration. (templated)
+        spark_submit: further arguments of the Spark provider's `SparkSubmitOperator`, such as `driver_memory`,
+            `executor_memory`, `py_files`, `num_executors`, `deploy_mode`; and `application`, for cluster mode on a
+            standalone cluster (`execution.spark_settings`). (templated)
     """
 
     keeps_on_kill: ClassVar[bool] = False

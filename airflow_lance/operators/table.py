@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 class LanceTableOperator(BaseOperator):
     """An operator on one table.
 
-    :param uri: the table: a full uri, a name below the connection's base uri, or, where the connection has a catalog, its
-        name in there, such as `sales.orders`. (templated)
-    :param lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
-    :param storage_options: more options for the store, over the connection's. A value may be a reference that the
-        machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
+    Args:
+        uri: the table: a full uri, a name below the connection's base uri, or, where the connection has a catalog, its
+            name in there, such as `sales.orders`. (templated)
+        lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
+        storage_options: more options for the store, over the connection's. A value may be a reference that the
+            machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
     """
 
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")

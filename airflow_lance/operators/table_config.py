@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class LanceTableConfigOperator(LanceImmediateOperator):
     """Set keys of the table's configuration. Arguments of `LanceImmediateOperator`, and
 
-    :param values: key -> value; None removes a key. (templated)
+    Args:
+        values: key -> value; None removes a key. (templated)
     """
 
     spec = "lance_core.jobs.specs.definition:TableConfigSpec"

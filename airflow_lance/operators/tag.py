@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 class LanceTagOperator(LanceImmediateOperator):
     """Create, move or forget a tag; twice is the same as once. Arguments of `LanceImmediateOperator`, and
 
-    :param tag: the name. (templated)
-    :param action: "set" creates or moves it, "create" refuses to move it, "delete" forgets it.
-    :param version: the version to name; None is the newest. (templated)
+    Args:
+        tag: the name. (templated)
+        action: "set" creates or moves it, "create" refuses to move it, "delete" forgets it.
+        version: the version to name; None is the newest. (templated)
     """
 
     spec = "lance_core.jobs.specs.maintenance:TagSpec"

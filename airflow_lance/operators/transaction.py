@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 class LanceTransaction(TaskGroup):
     """A task group with a commit at its end.
 
-    :param group_id: the group's id.
-    :param uri: the table; may be omitted, because the staged references contain it.
-    :param lance_conn_id: the `lance` connection; by default the one that the staging tasks inside share.
-    :param storage_options: as for an operator; by default those that the staging tasks inside share.
-    :param pool: the one-slot pool that is the table's commit pool (`airflow_lance.pools.pool_of` has the conventional name).
-    :param outlets: assets that the commit updates (`airflow_lance.assets.create_asset` makes one of a table's uri).
-    :param commit_task_id: the commit task's id inside the group.
-    :param commit_args: further arguments of the commit task, such as `retries` or `trigger_rule`.
-    :param kwargs: of `TaskGroup`.
+    Args:
+        group_id: the group's id.
+        uri: the table; may be omitted, because the staged references contain it.
+        lance_conn_id: the `lance` connection; by default the one that the staging tasks inside share.
+        storage_options: as for an operator; by default those that the staging tasks inside share.
+        pool: the one-slot pool that is the table's commit pool (`airflow_lance.pools.pool_of` has the conventional name).
+        outlets: assets that the commit updates (`airflow_lance.assets.create_asset` makes one of a table's uri).
+        commit_task_id: the commit task's id inside the group.
+        commit_args: further arguments of the commit task, such as `retries` or `trigger_rule`.
+        kwargs: of `TaskGroup`.
     """
 
     def __init__(

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 class LanceUpdateOperator(LanceStageOperator):
     """Stage an update. Arguments of `LanceStageOperator`, and
 
-    :param updates: column -> SQL expression over the row's old values. (templated)
-    :param where: a SQL filter for the rows to change; all rows without one. (templated)
-    :param predicate_params: values for `:name` in the filter and in the expressions, put in as literals, so that a template
-        that fills one in cannot change either. (templated)
-    :param rows_per_task: a task looks through fragments of about so many rows. (templated)
-    :param properties: text that is kept in the transaction. (templated)
+    Args:
+        updates: column -> SQL expression over the row's old values. (templated)
+        where: a SQL filter for the rows to change; all rows without one. (templated)
+        predicate_params: values for `:name` in the filter and in the expressions, put in as literals, so that a template
+            that fills one in cannot change either. (templated)
+        rows_per_task: a task looks through fragments of about so many rows. (templated)
+        properties: text that is kept in the transaction. (templated)
     """
 
     spec = "lance_core.jobs.specs.edits:UpdateSpec"

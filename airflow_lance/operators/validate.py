@@ -18,12 +18,13 @@ class LanceValidateOperator(LanceImmediateOperator):
 
     Arguments of `LanceImmediateOperator`, and
 
-    :param version: the version; None is the newest. (templated)
-    :param deep: True also reads every page and compares every index with its rows; False looks at the manifest only. By
-        default every data and deletion file is opened.
-    :param indices: compare every index with the rows it covers; reads both whole.
-    :param seal_indices: write checksums for indices that have none (the official library's), once they were compared, so
-        that every later reader can trust them without comparing.
+    Args:
+        version: the version; None is the newest. (templated)
+        deep: True also reads every page and compares every index with its rows; False looks at the manifest only. By
+            default every data and deletion file is opened.
+        indices: compare every index with the rows it covers; reads both whole.
+        seal_indices: write checksums for indices that have none (the official library's), once they were compared, so
+            that every later reader can trust them without comparing.
     """
 
     spec = "lance_core.jobs.specs.maintenance:ValidateSpec"

@@ -18,24 +18,25 @@ if TYPE_CHECKING:
 class LanceWriteOperator(LanceStageOperator):
     """Base of the operators that write rows of a source.
 
-    :param source: where the rows come from (templated), one of
+    Args:
+        source: where the rows come from (templated), one of
 
-        - a path, or a list of paths, of files whose suffix determines the format (`.parquet`, `.csv`, `.json`, `.orc`,
-        `.arrow`);
-        - `{"format": "csv", "paths": [...], "options": {"header": "true"}, "schema": "id BIGINT, ..."}`: any format of
-          `spark.read`, with Spark's option names;
-        - `{"sql": "SELECT ... FROM raw", "views": {"raw": {"format": ...}}}`: a query over such sources;
-        - `{"callable": "module:function", "kwargs": {...}}`: called with the Spark session (or without, locally).
-    :param max_rows_per_file: close a data file at that many rows. (templated)
-    :param max_bytes_per_file: close a data file at about that many bytes. (templated)
-    :param num_partitions: how many partitions write; None keeps the source's. (templated)
-    :param partitioning: "coalesce" never shuffles, "repartition" does.
-    :param schema_drift: what to do when the source's columns are not the table's: "fail", "fill_missing", "drop_extra",
-        "fill_and_drop"; "add_extra", "fill_and_add" add columns that the table lacks with the rows, as one version.
-    :param data_storage_version: the file version of a table that is created.
-    :param enable_stable_row_ids: for a table that is created.
-    :param properties: text that is kept in the transaction. (templated)
-    :param progress_seconds: how often the log tells rows, fragments and bytes; a task that ends sooner counts as begun.
+            - a path, or a list of paths, of files whose suffix determines the format (`.parquet`, `.csv`, `.json`, `.orc`,
+            `.arrow`);
+            - `{"format": "csv", "paths": [...], "options": {"header": "true"}, "schema": "id BIGINT, ..."}`: any format of
+              `spark.read`, with Spark's option names;
+            - `{"sql": "SELECT ... FROM raw", "views": {"raw": {"format": ...}}}`: a query over such sources;
+            - `{"callable": "module:function", "kwargs": {...}}`: called with the Spark session (or without, locally).
+        max_rows_per_file: close a data file at that many rows. (templated)
+        max_bytes_per_file: close a data file at about that many bytes. (templated)
+        num_partitions: how many partitions write; None keeps the source's. (templated)
+        partitioning: "coalesce" never shuffles, "repartition" does.
+        schema_drift: what to do when the source's columns are not the table's: "fail", "fill_missing", "drop_extra",
+            "fill_and_drop"; "add_extra", "fill_and_add" add columns that the table lacks with the rows, as one version.
+        data_storage_version: the file version of a table that is created.
+        enable_stable_row_ids: for a table that is created.
+        properties: text that is kept in the transaction. (templated)
+        progress_seconds: how often the log tells rows, fragments and bytes; a task that ends sooner counts as begun.
     """
 
     declares_name = True

@@ -40,20 +40,21 @@ _RUN = "{{ run_id | replace(':', '-') | replace('+', '-') | replace(' ', '-') | 
 class LanceWriteAuditPublish(TaskGroup):
     """A task group around a branch. `branch_uri` is the table that the tasks inside write to.
 
-    :param group_id: the group's id.
-    :param uri: the table, as for an operator.
-    :param checks: gates that the branch must pass, as for `LanceCheckOperator`.
-    :param schema: the table's columns as Spark DDL, such as `"id BIGINT, name STRING"`: where there is no table yet, the
-        first run creates it without rows, so that there is a version to branch from. (templated)
-    :param branch: the branch's name; by default the group's and the run's. (templated)
-    :param if_moved: as for `LancePublishBranchOperator`.
-    :param on_failure: "discard" the branch, or "keep" it, to look at it.
-    :param outlets: assets that the publication updates.
-    :param lance_conn_id: the connection of the table.
-    :param storage_options: as for an operator.
-    :param execution: where the publication copies rows, as for `LanceStageOperator`.
-    :param publish_args: further arguments of the publishing task, such as `on_clear`, `retries` or `pool`.
-    :param kwargs: of `TaskGroup`.
+    Args:
+        group_id: the group's id.
+        uri: the table, as for an operator.
+        checks: gates that the branch must pass, as for `LanceCheckOperator`.
+        schema: the table's columns as Spark DDL, such as `"id BIGINT, name STRING"`: where there is no table yet, the
+            first run creates it without rows, so that there is a version to branch from. (templated)
+        branch: the branch's name; by default the group's and the run's. (templated)
+        if_moved: as for `LancePublishBranchOperator`.
+        on_failure: "discard" the branch, or "keep" it, to look at it.
+        outlets: assets that the publication updates.
+        lance_conn_id: the connection of the table.
+        storage_options: as for an operator.
+        execution: where the publication copies rows, as for `LanceStageOperator`.
+        publish_args: further arguments of the publishing task, such as `on_clear`, `retries` or `pool`.
+        kwargs: of `TaskGroup`.
     """
 
     def __init__(

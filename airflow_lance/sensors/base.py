@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 class LanceSensor(BaseSensorOperator):
     """Base of the sensors; a subclass defines the condition (`make_condition`).
 
-    :param uri: the table: a full uri, a name below the connection's base uri, or its name in the connection's catalog.
-        (templated)
-    :param lance_conn_id: the `lance` connection. (templated)
-    :param storage_options: more options for the store, as references if they are secret: they are stored with the trigger.
-        (templated)
-    :param deferrable: wait in the triggerer instead of a worker; None takes the deployment's default.
-    :param kwargs: of Airflow's sensors: `poke_interval`, `timeout`, `mode`, `soft_fail`.
+    Args:
+        uri: the table: a full uri, a name below the connection's base uri, or its name in the connection's catalog.
+            (templated)
+        lance_conn_id: the `lance` connection. (templated)
+        storage_options: more options for the store, as references if they are secret: they are stored with the trigger.
+            (templated)
+        deferrable: wait in the triggerer instead of a worker; None takes the deployment's default.
+        kwargs: of Airflow's sensors: `poke_interval`, `timeout`, `mode`, `soft_fail`.
     """
 
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")

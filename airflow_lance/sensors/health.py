@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class LanceFragmentHealthSensor(LanceSensor):
     """Arguments of `LanceSensor`, and at least one bound; it is done when one of them is exceeded.
 
-    :param max_fragments: fragments in all.
-    :param max_small_fragments: fragments of fewer than 1,024 rows.
-    :param max_deleted_ratio: deleted rows as a share of the physical rows, 0 to 1.
+    Args:
+        max_fragments: fragments in all.
+        max_small_fragments: fragments of fewer than 1,024 rows.
+        max_deleted_ratio: deleted rows as a share of the physical rows, 0 to 1.
     """
 
     def __init__(

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class LanceIndexCoverageSensor(LanceSensor):
     """Arguments of `LanceSensor`, and
 
-    :param index: the index's name. (templated)
-    :param min_ratio: the share of fragments that it must cover, 0 to 1.
+    Args:
+        index: the index's name. (templated)
+        min_ratio: the share of fragments that it must cover, 0 to 1.
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "index")

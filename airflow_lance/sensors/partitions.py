@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 class LancePartitionsSensor(LanceSensor):
     """Arguments of `LanceSensor`, and
 
-    :param column: the partition column. (templated)
-    :param keys: the keys to wait for; or `start` and `end`. (templated)
-    :param start: the first date or time of a range. (templated)
-    :param end: the last one, included. (templated)
-    :param step: "hour", "day" or "month".
-    :param key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
-    :param min_rows: a partition with fewer rows is missing. (templated)
+    Args:
+        column: the partition column. (templated)
+        keys: the keys to wait for; or `start` and `end`. (templated)
+        start: the first date or time of a range. (templated)
+        end: the last one, included. (templated)
+        step: "hour", "day" or "month".
+        key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
+        min_rows: a partition with fewer rows is missing. (templated)
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "column", "keys", "start", "end", "min_rows")

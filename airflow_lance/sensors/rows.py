@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class LanceRowsSensor(LanceSensor):
     """Arguments of `LanceSensor`, and
 
-    :param min_rows: until there are at least so many. (templated)
-    :param filter: a SQL filter; only rows that match it count. (templated)
+    Args:
+        min_rows: until there are at least so many. (templated)
+        filter: a SQL filter; only rows that match it count. (templated)
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_rows", "filter")

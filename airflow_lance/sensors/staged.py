@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class LanceStagedSensor(LanceSensor):
     """Arguments of `LanceSensor`, and
 
-    :param at_most: so many staged transactions and running attempts may be left.
+    Args:
+        at_most: so many staged transactions and running attempts may be left.
     """
 
     def __init__(self, *, at_most: int = 0, **kwargs: Unpack[SensorArguments]) -> None:

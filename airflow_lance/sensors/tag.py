@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class LanceTagSensor(LanceSensor):
     """Arguments of `LanceSensor`, and
 
-    :param tag: the tag's name. (templated)
-    :param min_version: the tag must point at this version or a newer one. (templated)
+    Args:
+        tag: the tag's name. (templated)
+        min_version: the tag must point at this version or a newer one. (templated)
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "tag", "min_version")

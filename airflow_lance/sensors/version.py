@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class LanceVersionSensor(LanceSensor):
     """Arguments of `LanceSensor`, and one of these; without one it waits until the table exists.
 
-    :param min_version: until the table's version is at least this. (templated)
-    :param changed_since: until the table's version is another than this. (templated)
+    Args:
+        min_version: until the table's version is at least this. (templated)
+        changed_since: until the table's version is another than this. (templated)
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_version", "changed_since")

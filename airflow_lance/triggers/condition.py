@@ -31,10 +31,11 @@ def _detail(condition: Mapping[str, Any]) -> dict[str, Any]:
 class LanceConditionTrigger(TableTrigger, BaseTrigger):
     """Fires once, when the condition is met.
 
-    :param uri: the table, as for an operator.
-    :param condition: `Condition.to_dict()`.
-    :param storage_options: more options for the store; secrets only as references, because Airflow stores the trigger.
-    :param poke_interval: seconds between two looks.
+    Args:
+        uri: the table, as for an operator.
+        condition: `Condition.to_dict()`.
+        storage_options: more options for the store; secrets only as references, because Airflow stores the trigger.
+        poke_interval: seconds between two looks.
     """
 
     def __init__(

@@ -21,11 +21,12 @@ from lance_core.errors import LanceError
 class LanceStagingTrigger(TableTrigger, BaseTrigger):
     """Fires once.
 
-    :param uri: the table, as for an operator.
-    :param identity: whose work it is.
-    :param stale: an attempt that was staged before and does not count.
-    :param storage_options: references only: they are stored with the trigger.
-    :param poke_interval: seconds between two looks.
+    Args:
+        uri: the table, as for an operator.
+        identity: whose work it is.
+        stale: an attempt that was staged before and does not count.
+        storage_options: references only: they are stored with the trigger.
+        poke_interval: seconds between two looks.
     """
 
     def __init__(

@@ -60,11 +60,12 @@ def version_event(facts: TableFacts, *, since: int) -> dict[str, Any]:
 class LanceVersionTrigger(TableTrigger, BaseEventTrigger):
     """Fires at every check that finds a version newer than the last reported one, with the newest.
 
-    :param uri: the table, as for an operator.
-    :param min_version: the first version that is reported; None: the first version after the watch began.
-    :param lance_conn_id: the `lance` connection, read in the triggerer.
-    :param storage_options: references only: they are stored with the trigger.
-    :param poke_interval: seconds between two looks.
+    Args:
+        uri: the table, as for an operator.
+        min_version: the first version that is reported; None: the first version after the watch began.
+        lance_conn_id: the `lance` connection, read in the triggerer.
+        storage_options: references only: they are stored with the trigger.
+        poke_interval: seconds between two looks.
     """
 
     def __init__(

@@ -31,10 +31,11 @@ _HEADER, _CONTEXT = "header.", "headers."
 class RestNamespace(LanceNamespace):
     """A catalog behind a REST server.
 
-    :param uri: the server's address.
-    :param context_provider: gives more headers for each request, such as a token that is renewed.
-    :param properties: `delimiter` ("$"); `header.NAME`; `tls.cert_file`, `tls.key_file`, `tls.ssl_ca_cert`,
-        `tls.assert_hostname`; `timeout` in seconds (30).
+    Args:
+        uri: the server's address.
+        context_provider: gives more headers for each request, such as a token that is renewed.
+        properties: `delimiter` ("$"); `header.NAME`; `tls.cert_file`, `tls.key_file`, `tls.ssl_ca_cert`,
+            `tls.assert_hostname`; `timeout` in seconds (30).
     """
 
     def __init__(self, context_provider: DynamicContextProvider | None = None, **properties: str) -> None:

@@ -31,10 +31,11 @@ _STORAGE = "storage."
 class DirectoryNamespace(LanceNamespace):
     """A catalog in a folder.
 
-    :param root: the folder: a path or a uri.
-    :param session: accepted; it changes nothing here.
-    :param properties: `manifest_enabled` and `dir_listing_enabled` ("true"): whether names are entries of `__manifest`,
-        and whether folders of the root are tables; `storage.NAME`: options of the store.
+    Args:
+        root: the folder: a path or a uri.
+        session: accepted; it changes nothing here.
+        properties: `manifest_enabled` and `dir_listing_enabled` ("true"): whether names are entries of `__manifest`,
+            and whether folders of the root are tables; `storage.NAME`: options of the store.
     """
 
     def __init__(self, session: Any = None, context_provider: Any = None, **properties: Any) -> None:

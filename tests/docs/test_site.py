@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -67,3 +68,36 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert found.exists(), f"{page.name}: {target}"
         if anchor:
             assert anchor in _anchors(found), f"{page.name}: {target}"
+
+
+def _documented() -> Iterator[tuple[str, set[str], ast.arguments | None]]:
+    """Each docstring with `Args:`: where it stands, the names that it lists, the parameters of what it is about."""
+    for package in ("airflow_lance", "lance_core"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                    continue
+                section = re.search(r"^Args:\n((?:    .*\n?|\n)+)", ast.get_docstring(node) or "", re.MULTILINE)
+                if section is None:
+                    continue
+                made = [node, *(item for item in node.body if getattr(item, "name", "") == "__init__")][-1]
+                arguments = None if isinstance(made, ast.ClassDef) else made.args
+                names = set(re.findall(r"^    (\w+): ", section[1], re.MULTILINE))
+                yield f"{path.relative_to(ROOT)}: {node.name}", names, arguments
+
+
+def test_docstrings_list_parameters_that_exist() -> None:
+    found = list(_documented())
+    assert len(found) > 50 and sum(len(names) for _, names, _ in found) > 200
+    for where, names, arguments in found:
+        assert names, where
+        if arguments is not None and arguments.kwarg is None:
+            taken = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            assert names <= taken, where
+
+
+def test_no_docstring_lists_parameters_in_another_form() -> None:
+    pages = [path for package in ("airflow_lance", "lance_core") for path in (ROOT / package).rglob("*.py")]
+    assert [
+        path for path in pages if re.search(r"^\s*:(param|return|raises)\b", path.read_text("utf-8"), re.MULTILINE)
+    ] == []
