@@ -36,7 +36,9 @@ def build(target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="lance-site-") as folder:
         place = Path(folder)
         shutil.copytree(ROOT / "docs", place / "docs")
-        shutil.copyfile(ROOT / "mkdocs.yml", place / "mkdocs.yml")
+        (place / ".ci").mkdir()
+        for name in ("mkdocs.yml", ".ci/base_arguments.py"):
+            shutil.copyfile(ROOT / name, place / name)
         commands = place / "docs" / "reference" / "cli.md"
         commands.write_text(commands.read_text(encoding="utf-8").replace(PLACE, page()), encoding="utf-8")
         operators = place / "docs" / "reference" / "operators.md"

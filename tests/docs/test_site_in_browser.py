@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 import subprocess
 import sys
 import threading
@@ -15,7 +16,10 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
+from airflow.sdk import BaseOperator
 
+import airflow_lance
+from airflow_lance.operators import OPERATORS
 from tests.ui.pages.chromium import Page, chromium_commands, start
 from tests.ui.pages.contrast import too_faint
 
@@ -159,6 +163,17 @@ def test_the_reference_shows_signatures_and_tables_of_parameters(page: Page) -> 
     )
     assert any("create" in row and "the first append" in row for row in rows), rows
     assert "Args:" not in page.text(".md-content") and ":param" not in page.text(".md-content")
+    shown: dict[str, list[str]] = page.script(
+        "return Object.fromEntries([...document.querySelectorAll('.doc-class > .doc-heading')].map(heading => [heading.id,"
+        " [...heading.closest('.doc-class').querySelectorAll('table tbody td:first-child')]"
+        ".map(cell => cell.innerText.trim())]))"
+    )
+    lacking = {}
+    for name, module in OPERATORS.items():
+        of_airflow = {*inspect.signature(BaseOperator.__init__).parameters}
+        taken = {*inspect.signature(getattr(airflow_lance, name)).parameters} - of_airflow
+        lacking[name] = sorted(taken - {*shown[f"{module}.{name}"]})
+    assert {name: missing for name, missing in lacking.items() if missing} == {}, "every argument stands in the table"
     assert page.all(".md-content .highlight span.k, .md-content .highlight span.kc"), "code has colours"
     page.open("tutorial/")
     assert page.all(".md-content .md-code__button, .md-content .md-clipboard"), "code can be copied"
