@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from airflow_lance.execution.errors import OnMissing
     from airflow_lance.execution.external import Command
     from lance_core.jobs.specs.spec import SourceSpec
+    from lance_core.maintenance.policy import Policy
 
 
-class _Task(TypedDict, total=False):
-    task_id: Required[str]
+class _AnyTask(TypedDict, total=False):
     owner: str
     email: str | Sequence[str] | None
     email_on_retry: bool
@@ -86,6 +86,10 @@ class _Task(TypedDict, total=False):
     render_template_as_native_obj: bool | None
 
 
+class _Task(_AnyTask, total=False):
+    task_id: Required[str]
+
+
 class TaskArguments(_Task, total=False):
     """What Airflow's `BaseOperator` takes."""
 
@@ -139,10 +143,7 @@ class SqlArguments(TaskArguments, _Store, _Staging, total=False):
     """Those of `LanceStageOperator` for a task whose table is in its statement."""
 
 
-class WriteArguments(StageArguments, total=False):
-    """Those of `LanceWriteOperator`."""
-
-    source: Required[Mapping[str, Any] | SourceSpec | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]
+class _Writing(TypedDict, total=False):
     max_rows_per_file: int | str | None
     max_bytes_per_file: int | str | None
     num_partitions: int | str | None
@@ -152,6 +153,43 @@ class WriteArguments(StageArguments, total=False):
     enable_stable_row_ids: bool
     properties: Mapping[str, str] | None
     progress_seconds: float
+
+
+class WriteArguments(StageArguments, _Writing, total=False):
+    """Those of `LanceWriteOperator`."""
+
+    source: Required[Mapping[str, Any] | SourceSpec | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]
+
+
+class DecoratedArguments(_AnyTask, _Store, _Staging, _Writing, total=False):
+    """Those of `@task.lance` in all its modes; the operator of a mode has the meaning of each."""
+
+    task_id: str
+    trigger_rule: str
+    inputs: Mapping[str, Any] | None
+    create: bool
+    allow_empty: bool
+    predicate: str
+    predicate_params: Mapping[str, Any] | None
+    if_moved: Literal["fail", "overwrite"]
+    on: str | Sequence[str]
+    when_matched: Literal["update", "delete", "keep", "fail"]
+    when_matched_condition: str | None
+    when_not_matched: Literal["insert", "keep"]
+    when_not_matched_by_source: Literal["keep", "delete"]
+    when_not_matched_by_source_condition: str | None
+    when_duplicate: Literal["fail", "last"]
+    source_on: str | None
+    if_exists: Literal["fail", "skip", "fill"]
+    rows_per_task: int | str | None
+    batch_size: int | str | None
+
+
+class PolicyArguments(TaskArguments, total=False):
+    """Those of the tasks of a maintenance run."""
+
+    policy: Required[Policy | str | os.PathLike[str]]
+    lance_conn_id: str
 
 
 class AirflowSensorArguments(TaskArguments, total=False):

@@ -20,9 +20,10 @@ Tables can be arguments, each at one version::
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow_lance.compat import AirflowFailException, Context, DecoratedOperator, determine_kwargs, task_decorator_factory
 from airflow_lance.execution.arguments import require_one_of
@@ -37,6 +38,17 @@ from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError, SchemaMismatchError
+
+if TYPE_CHECKING:
+    from airflow.sdk.bases.decorator import Task
+    from typing_extensions import ParamSpec, Unpack
+
+    from airflow_lance.signatures import DecoratedArguments
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+Mode = Literal["append", "overwrite", "replace_where", "merge", "add_columns"]
 
 
 class _WritesWhatAFunctionReturns(DecoratedOperator):
@@ -147,7 +159,13 @@ _MODES: Mapping[str, type[Any]] = {
 }
 
 
-def lance_task(python_callable: Callable[..., Any] | None = None, *, uri: str, mode: str = "append", **kwargs: Any) -> Any:
+def lance_task(
+    python_callable: Callable[..., Any] | None = None,
+    *,
+    uri: str | os.PathLike[str],
+    mode: Mode = "append",
+    **kwargs: Unpack[DecoratedArguments],
+) -> Callable[[Callable[P, R]], Task[P, R]]:
     """The decorator.
 
     Args:
@@ -162,12 +180,13 @@ def lance_task(python_callable: Callable[..., Any] | None = None, *, uri: str, m
     needed = {"replace_where": "predicate", "merge": "on", "add_columns": "on"}.get(mode)
     if needed and needed not in kwargs:
         raise InputError(f"@task.lance: mode {mode!r} needs `{needed}`")
-    return task_decorator_factory(
+    decorator: Any = task_decorator_factory(
         python_callable=python_callable,
         decorated_operator_class=_MODES[mode],
         uri=uri,
         **kwargs,
     )
+    return decorator  # type: ignore[no-any-return]
 
 
 __all__: Sequence[str] = ["lance_task"]

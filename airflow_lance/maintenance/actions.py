@@ -16,12 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import DAG, AirflowFailException, BaseOperator, Context
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.hooks.lance import LanceHook
 from airflow_lance.maintenance.action_arguments import check_arguments
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import TaskArguments
 
 
 class LanceActionOperator(BaseOperator):
@@ -33,7 +38,9 @@ class LanceActionOperator(BaseOperator):
 
     ui_color = "#e3f0ec"
 
-    def __init__(self, *, lance_conn_ids: Sequence[str] = (LanceHook.default_conn_name,), **kwargs: Any) -> None:
+    def __init__(
+        self, *, lance_conn_ids: Sequence[str] = (LanceHook.default_conn_name,), **kwargs: Unpack[TaskArguments]
+    ) -> None:
         super().__init__(**kwargs)
         self.lance_conn_ids = list(lance_conn_ids)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import TaskGroup
 from airflow_lance.hooks.lance import LanceHook
@@ -22,6 +22,11 @@ from airflow_lance.maintenance.operators import (
     LanceMaintenanceStepOperator,
 )
 from lance_core.maintenance.policy import Policy
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import GroupArguments
 
 
 class LanceMaintenance(TaskGroup):
@@ -44,7 +49,7 @@ class LanceMaintenance(TaskGroup):
         lance_conn_id: str = LanceHook.default_conn_name,
         tables: Sequence[str] | None = None,
         max_concurrent: int | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[GroupArguments],
     ) -> None:
         super().__init__(group_id=group_id, **kwargs)
         at_once = max_concurrent or (policy.budget.max_concurrent if isinstance(policy, Policy) else 2)

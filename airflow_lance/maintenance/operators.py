@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import AirflowException, BaseOperator, Context
 from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.full_signature import FullSignature
 from airflow_lance.hooks.lance import LanceHook
 from lance_core.errors import InputError
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.maintenance.policy import ManagedTable, Policy
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import PolicyArguments, TaskArguments
     from lance_core.maintenance.evidence import Evidence
 
 
@@ -34,13 +38,14 @@ class _PolicyOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("policy_path", "lance_conn_id")
     ui_color = "#e3f0ec"
+    __signature__: ClassVar[Any] = FullSignature()
 
     def __init__(
         self,
         *,
         policy: Policy | str | os.PathLike[str],
         lance_conn_id: str = LanceHook.default_conn_name,
-        **kwargs: Any,
+        **kwargs: Unpack[TaskArguments],
     ) -> None:
         super().__init__(**kwargs)
         self._policy = policy if isinstance(policy, Policy) else None
@@ -77,7 +82,7 @@ class LanceMaintenancePlanOperator(_PolicyOperator):
     template_fields: Sequence[str] = (*_PolicyOperator.template_fields, "tables")
     template_fields_renderers: ClassVar[dict[str, str]] = {"tables": "json"}
 
-    def __init__(self, *, tables: Sequence[str] | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, tables: Sequence[str] | None = None, **kwargs: Unpack[PolicyArguments]) -> None:
         super().__init__(**kwargs)
         self.tables = None if tables is None else list(tables)
 
@@ -115,7 +120,7 @@ class LanceMaintenanceStepOperator(_PolicyOperator):
     template_fields: Sequence[str] = (*_PolicyOperator.template_fields, "steps")
     template_fields_renderers: ClassVar[dict[str, str]] = {"steps": "json"}
 
-    def __init__(self, *, steps: Sequence[Mapping[str, Any]], **kwargs: Any) -> None:
+    def __init__(self, *, steps: Sequence[Mapping[str, Any]], **kwargs: Unpack[PolicyArguments]) -> None:
         super().__init__(**kwargs)
         self.steps = steps
 
@@ -153,7 +158,7 @@ class LanceMaintenanceAlarmOperator(BaseOperator):
     template_fields: Sequence[str] = ("alarms",)
     ui_color = "#e3f0ec"
 
-    def __init__(self, *, alarms: Sequence[Mapping[str, Any]], **kwargs: Any) -> None:
+    def __init__(self, *, alarms: Sequence[Mapping[str, Any]], **kwargs: Unpack[TaskArguments]) -> None:
         super().__init__(**kwargs)
         self.alarms = alarms
 

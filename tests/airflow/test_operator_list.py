@@ -9,7 +9,7 @@ import runpy
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from airflow.sdk import BaseOperator
@@ -17,8 +17,11 @@ from airflow.sdk.bases.sensor import BaseSensorOperator
 
 import airflow_lance
 from airflow_lance import operators, signatures
+from airflow_lance.decorators.lance import _MODES, Mode
 from airflow_lance.execution.fields import own_fields, spec_class
 from airflow_lance.get_provider_info import get_provider_info
+from airflow_lance.maintenance import operators as operators_of_maintenance
+from airflow_lance.maintenance.actions import LanceActionOperator
 from airflow_lance.operators import BASES, OPERATORS
 from airflow_lance.operators.job import LanceJobOperator
 
@@ -95,6 +98,33 @@ def test_an_editor_sees_every_argument(name: str) -> None:
     missing = of_bases - taken
     assert missing <= {"uri"}, f"not seen by an editor: {sorted(missing)}"
     assert ("uri" in missing) == (name == "LanceSqlOperator")
+
+
+@pytest.mark.parametrize(
+    ("cls", "own"),
+    [
+        (operators_of_maintenance.LanceMaintenancePlanOperator, {"policy", "lance_conn_id", "tables"}),
+        (operators_of_maintenance.LanceMaintenanceStepOperator, {"policy", "lance_conn_id", "steps"}),
+        (operators_of_maintenance.LanceMaintenanceAlarmOperator, {"alarms"}),
+        (LanceActionOperator, {"lance_conn_ids"}),
+    ],
+)
+def test_an_editor_sees_every_argument_of_maintenance(cls: type, own: set[str]) -> None:
+    taken = signatures.passed_on(cls)
+    assert taken is not None
+    shown = taken | {*inspect.signature(cls.__init__).parameters} - {"self", "kwargs"}  # type: ignore[misc]
+    assert shown == _arguments_of(BaseOperator) | own
+
+
+def test_the_decorator_takes_what_the_operators_of_its_modes_take() -> None:
+    """But for the source, and the other ways to compute columns: the function takes their place."""
+    function = {"source", "columns", "engine", "function", "reads", "function_kwargs"}
+    modes = {"append", "overwrite", "replace_where", "merge", "add_columns"}
+    assert {*get_args(Mode)} == modes == {*_MODES}
+    of_modes = {item for base in _MODES.values() for item in _arguments_of(base.__bases__[1])} - function
+    ours = signatures.DecoratedArguments
+    assert ours.__required_keys__ == frozenset()
+    assert ours.__optional_keys__ | {"uri"} == of_modes | {"inputs"}
 
 
 def _arguments_of(cls: type) -> set[str]:
