@@ -6,7 +6,8 @@ cleared, its month is in the table once. `flights_report` waits, without holding
 versions, and prints them.
 
 Needs the pool (`airflow pools set lance_flights 1 "one commit at a time"`) and a connection `spark_default`. Places come
-from the environment: FLIGHTS_TABLE (the table's uri) and FLIGHTS_RAW (a folder that Spark's executors can read).
+from the environment: FLIGHTS_TABLE (the table's uri) and FLIGHTS_RAW (a folder that Spark's executors can read); so does
+FLIGHTS_MONTHS, for fewer than twelve.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from airflow_lance.sensors.version import LanceVersionSensor
 
 TABLE = os.environ.get("FLIGHTS_TABLE", "/tmp/lance/flights.lance")
 RAW = os.environ.get("FLIGHTS_RAW", "/tmp/lance/raw")
+MONTHS = int(os.environ.get("FLIGHTS_MONTHS", "12"))
 POOL = "lance_flights"
 
 SCHEMA = ", ".join(
@@ -91,7 +93,7 @@ with DAG(
     dag_id="flights_ingest",
     schedule="@monthly",
     start_date=datetime(2013, 1, 1, tzinfo=timezone.utc),
-    end_date=datetime(2013, 12, 1, tzinfo=timezone.utc),
+    end_date=datetime(2013, MONTHS, 1, tzinfo=timezone.utc),
     catchup=True,
     max_active_runs=2,
     default_args=DEFAULTS,
@@ -128,6 +130,6 @@ with DAG(
     default_args=DEFAULTS,
 ):
     wait = LanceVersionSensor(
-        task_id="wait", uri=TABLE, min_version=12, deferrable=True, poke_interval=2, timeout=timedelta(minutes=30)
+        task_id="wait", uri=TABLE, min_version=MONTHS, deferrable=True, poke_interval=2, timeout=timedelta(minutes=30)
     )
     wait >> report(TABLE)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -313,6 +314,21 @@ class AirflowStack:
 
         self._until(ended, what=f"{num_runs} runs of {dag_id}", timeout=timeout)
         return found
+
+    def wait_for_executor(self, dag_id: str, run_id: str, *, timeout: float = 300) -> None:
+        """Until the scheduler has heard from its executor that every task of a run has ended: it logs each such word."""
+        names = {(task["task_id"], task["map_index"]) for task in self.tasks(dag_id, run_id) if task["pid"]}
+        run = rf"dag_id='{re.escape(dag_id)}', task_id='([^']+)', run_id='{re.escape(run_id)}'"
+        said = re.compile(
+            r"executor event with state (?:success|failed) for task instance "
+            rf"TaskInstanceKey\({run}, try_number=\d+, map_index=(-?\d+)"
+        )
+
+        def heard() -> bool:
+            log = (self.home / "logs" / "scheduler.log").read_text(errors="replace")
+            return names <= {(task_id, int(index)) for task_id, index in said.findall(log)}
+
+        self._until(heard, what=f"the executor's word of {dag_id} {run_id}", timeout=timeout)
 
     def _failures(self, dag_id: str, run_id: str) -> str:
         failed = [task for task in self.tasks(dag_id, run_id) if task["state"] in ("failed", "upstream_failed")]

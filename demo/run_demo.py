@@ -101,11 +101,11 @@ def summary(commits: Iterable[dict[str, Any]]) -> str:
     """What the commits did, in one sentence."""
     found = list(commits)
     outcomes = [outcome for commit in found for outcome in commit["identities"].values()]
-    landed, already = outcomes.count("landed"), outcomes.count("already_landed")
+    committed, already = outcomes.count("committed"), outcomes.count("already_committed")
     rows = sum(commit["rows_added"] for commit in found)
-    if not landed:
-        return f"Nothing was added: all {already} identities had landed before. Each month is in the table exactly once."
-    return f"{landed} months landed now with {rows:,} rows; {already} had landed before."
+    if not committed:
+        return f"Nothing was added: all {already} months had been committed before. Each is in the table exactly once."
+    return f"{committed} months were committed now with {rows:,} rows; {already} had been before."
 
 
 def main() -> None:

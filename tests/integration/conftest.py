@@ -37,6 +37,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def temporary(place: Path) -> Path:
+    """The temporary folder of everything that the stack runs."""
+    folder = place / "t"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
 def spark_env(place: Path) -> dict[str, str]:
     """Java, this Python, and a small JVM."""
     java = find_java()
@@ -62,11 +70,16 @@ def cluster(place: Path, spark_env: dict[str, str]) -> Iterator[SparkCluster]:
 
 
 @pytest.fixture(scope="session")
-def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iterator[AirflowStack]:
+def stack(place: Path, temporary: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iterator[AirflowStack]:
     """Scheduler, dag processor, triggerer and API server, with the example DAGs and those of this folder."""
     dags = place / "dags"
     dags.mkdir()
-    for source in [*(REPOSITORY / "dags_examples").glob("*.py"), *(HERE / "dags").glob("*.py")]:
+    shipped = REPOSITORY / "airflow_provider_lance" / "example_dags"
+    for source in [
+        *(REPOSITORY / "dags_examples").glob("*.py"),
+        *shipped.glob("example_*.py"),
+        *(HERE / "dags").glob("*.py"),
+    ]:
         shutil.copy(source, dags)
     local = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     extra = {"deploy-mode": "client", "rest-port": cluster.rest_port}
@@ -75,10 +88,14 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
         **spark_env,
         "FLIGHTS_TABLE": str(place / "flights.lance"),
         "FLIGHTS_RAW": str(place / "raw"),
+        "FLIGHTS_MONTHS": "4",
         "BACKFILL_TABLE": str(place / "backfill.lance"),
         "BACKFILL_RAW": str(place / "backfill-raw"),
         "MAPPED_TABLE": str(place / "mapped.lance"),
         "MAPPED_RAW": str(place / "mapped-raw"),
+        "TEXTS_TABLE": str(place / "texts.lance"),
+        "GDPR_TABLE": str(place / "gdpr.lance"),
+        "TMPDIR": str(temporary),
         "LANCE_EXECUTION": "local",
         "LANCE_TEST_PLACE": str(place),
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(HERE / "sources"), str(HERE.parent / "exactly_once")]),
@@ -87,7 +104,9 @@ def stack(place: Path, spark_env: dict[str, str], cluster: SparkCluster) -> Iter
         # A standalone master does not know this environment's interpreter.
         "PYSPARK_PYTHON": sys.executable,
     }
-    pools = dict.fromkeys(("lance_flights", "lance_backfill", "lance_mapped", "lance_gdpr", "lance_maintained"), 1)
+    pools = dict.fromkeys(
+        ("lance_flights", "lance_backfill", "lance_mapped", "lance_gdpr", "lance_texts", "lance_maintained"), 1
+    )
     with AirflowStack(place / "airflow", dags=dags, env=env, pools=pools, parallelism=6) as running:
         # In the database, where tasks and the triggerer ask their supervisor for it.
         lance = {"connection_id": "lance_default", "conn_type": "lance", "extra": json.dumps({"base_uri": str(place)})}

