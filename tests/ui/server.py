@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,13 @@ def prepare_release(folder: Path, *, interpreter: str, prefix: str = "") -> Serv
     return server
 
 
+def below(server: Server, prefix: str) -> Server:
+    """Another server over the same tables, DAGs and database, below a prefix of the address."""
+    url = f"http://127.0.0.1:{_free_port()}{prefix}"
+    environment = {**server.environment, "AIRFLOW__API__BASE_URL": url}
+    return replace(server, url=url, environment=environment, _tokens={})
+
+
 def _write(folder: Path, make: Callable[[Path], None], *, prefix: str = "", interpreter: str = sys.executable) -> Server:
     home, lake = folder / "home", folder / "lake"
     for place in (home / "dags", lake):
@@ -187,8 +194,9 @@ def _write(folder: Path, make: Callable[[Path], None], *, prefix: str = "", inte
 def start(server: Server) -> subprocess.Popen[bytes]:
     """Start the API server and wait until it answers."""
     port = str(urlsplit(server.url).port)
+    log_file = server.home / f"server-{port}.log"
     command = [server.interpreter, "-m", "airflow", "api-server", "--host", "127.0.0.1", "--port", port, "--workers", "1"]
-    with (server.home / "server.log").open("wb") as log:
+    with log_file.open("wb") as log:
         process = subprocess.Popen(command, env=server.environment, stdout=log, stderr=log, start_new_session=True)
     limit = time.monotonic() + START_SECONDS
     while time.monotonic() < limit and process.poll() is None:
@@ -198,7 +206,7 @@ def start(server: Server) -> subprocess.Popen[bytes]:
         except OSError:
             time.sleep(0.3)
     process.kill()
-    raise RuntimeError(f"the API server did not start: {(server.home / 'server.log').read_text()[-4000:]}")
+    raise RuntimeError(f"the API server did not start: {log_file.read_text()[-4000:]}")
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
