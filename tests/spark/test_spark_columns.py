@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lance_core.errors import InputError
+from lance_core.errors import InputError, SchemaMismatchError
 from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import AddColumnsSpec
@@ -74,6 +74,40 @@ def test_spark_evaluates_and_the_commit_fills_in(spark: Any, uri: str) -> None:
     for row in found:
         _check(row)
     assert list_staged(LocalStore(uri)) == []
+
+
+def test_spark_fills_the_rows_of_the_second_day_skips_and_refuses(spark: Any, uri: str) -> None:
+    runner = SparkRunner(lambda: spark)
+    columns = {"hash": COLUMNS["hash"]}
+
+    def run(key: str, sql: dict[str, str], if_exists: str) -> Any:
+        staged = run_job(_spec(uri, key, columns=sql, if_exists=if_exists), runner=runner)
+        return run_job(CommitSpec.of([staged], uri=uri), runner=runner)
+
+    run("day-1", columns, "fill")
+    lance.write_dataset(_rows(2_000, 2_100), uri, mode="append")
+    before = {fragment.fragment_id: [file.path for file in fragment.data_files()] for fragment in _fragments(uri)}
+    run("day-2", columns, "fill")
+    after = {fragment.fragment_id: [file.path for file in fragment.data_files()] for fragment in _fragments(uri)}
+    table = lance.dataset(uri)
+    table.validate()
+    for row in table.to_table().to_pylist():
+        name = row["name"]
+        assert row["hash"] == (None if name is None else hashlib.sha256(name.encode()).hexdigest())
+    assert [number for number, files in after.items() if len(files) > len(before[number])] != []
+    version = table.version
+    run("day-2-skip", {"hash": "upper(name)"}, "skip")
+    assert lance.dataset(uri).to_table(columns=["hash"]) == table.to_table(columns=["hash"])
+    with pytest.raises(InputError, match='if_exists="fill"'):
+        run("day-2-fail", columns, "fail")
+    with pytest.raises(SchemaMismatchError, match="cannot fill column 'hash'"):
+        run("day-2-other", {"hash": "id"}, "fill")
+    assert lance.dataset(uri).version == version
+    assert list_staged(LocalStore(uri)) == []
+
+
+def _fragments(uri: str) -> Any:
+    return lance.dataset(uri).get_fragments()
 
 
 @pytest.mark.parametrize(
