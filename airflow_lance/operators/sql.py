@@ -217,15 +217,15 @@ class LanceSqlOperator(LanceStageOperator):
         """Find the tables; what the statement asks for."""
         from airflow_lance.execution.errors import as_airflow_errors
         from airflow_lance.sql_tables import read_tables
+        from lance_core.jobs.specs.sql import changed_table
 
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             self.uri = self._own_uri()
-            told = self._statement()
+            told, tables = self._statement(), read_tables(self.tables)
+            if told.kind != "query":  # before the table is looked up: the message names those that are given
+                changed_table(told, {name: table.source for name, table in tables.items()})
             is_new = told.target if told.kind in _CREATES else ""
-            self._found = {
-                name: self._resolved(table, context, declare=name == is_new)
-                for name, table in read_tables(self.tables).items()
-            }
+            self._found = {name: self._resolved(table, context, declare=name == is_new) for name, table in tables.items()}
         return told
 
     def _resolved(self, table: SqlTable, context: Context, *, declare: bool) -> SqlTable:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.arrow.digests import type_signature
-from lance_core.computed.declaration import Declaration, in_order
+from lance_core.computed.declaration import Declaration, find_declared, in_order
 from lance_core.computed.signatures import is_column_id
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.edit.metadata import stage_fields
@@ -55,7 +55,7 @@ def _stage(snapshot: Snapshot, name: str, declaration: Declaration, kind: pa.Dat
     existing = next((item for item in schema.top_level if item.name == name), None)
     if existing is None:
         if kind is None:
-            raise InputError(f"column {name!r} is not in the table, so its type must be given", cure="PassResult type=.")
+            raise InputError(f"column {name!r} is not in the table, so its type must be given", cure="Pass its type.")
         return _add(snapshot, name, _with_id(declaration, None), kind)
     if not existing.nullable:
         raise InputError(f"column {name!r} is not nullable, and a row that is not computed yet is null")
@@ -80,7 +80,9 @@ def _check_inputs(snapshot: Snapshot, name: str, declaration: Declaration) -> No
         if not declared.has_path(schema, path):
             raise InputError(f"column {name!r} cannot be declared: the table has no column {path!r}, which it reads")
         if path.partition(".")[0] == name:
-            raise InputError(f"column {name!r} cannot be declared: it reads itself")
+            raise InputError(
+                f"column {name!r} cannot be declared: it reads itself", cure="Give the computed column another name."
+            )
         for item in schema.descend(schema.find(path).id):
             if declared.is_evidence(item):
                 raise InputError(f"column {name!r} cannot be declared: {path!r} is evidence, not a column to read")
@@ -162,9 +164,7 @@ def undeclare(snapshot: Snapshot, name: str) -> Snapshot:
 
 def _stage_undeclare(snapshot: Snapshot, name: str) -> StagedEdit:
     schema = snapshot.manifest.schema
-    existing = next((item for item in declared.declared_fields(schema) if item.name == name), None)
-    if existing is None:
-        raise InputError(f"column {name!r} is not declared")
+    existing = find_declared(schema, name)
     evidence = evidence_of(schema, existing)
     kept = {
         key: value for key, value in existing.metadata.items() if key not in OWN_KEYS and not key.startswith(OTHERS_PREFIX)

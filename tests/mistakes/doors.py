@@ -81,6 +81,13 @@ class PageDoor:
         head = {"X-Lance-Request": "1"}
         return self._told(lambda number: self._client.post(f"/api/tables/{number}/search", json=body, headers=head))
 
+    def press(self, action: str, **arguments: Any) -> str:
+        """The error of a button's request, which would trigger a run."""
+        head = {"X-Lance-Request": "1"}
+        body: dict[str, Any] = {"action": action, "arguments": arguments}
+        with patch("airflow_lance.ui.routes_actions.may_trigger", lambda *_: True):
+            return self._told(lambda number: self._client.post("/api/actions", json={**body, "table": number}, headers=head))
+
     def _told(self, ask: Callable[[str], Any]) -> str:
         connection = json.dumps({"conn_type": "lance", "extra": {"base_uri": str(self._base)}})
         with (

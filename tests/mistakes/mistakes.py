@@ -66,7 +66,8 @@ Words = Callable[[Table], Sequence[str]]
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake. `page` is a GET below the table, or a search where it has "text" or "vector"."""
+    """One mistake. `page` is a GET below the table, a search where it has "text" or "vector", or a button's request where it
+    has "action"."""
 
     says: tuple[str, ...]
     cure: tuple[str, ...] = ()
@@ -76,7 +77,7 @@ class Mistake:
     page: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _dag(kind: Any, **arguments: Any) -> Call:
+def task_of(kind: Any, **arguments: Any) -> Call:
     """A task of an operator with arguments, some of which are made for the table."""
 
     def call(table: Table) -> object:
@@ -88,16 +89,16 @@ def _dag(kind: Any, **arguments: Any) -> Call:
     return call
 
 
-def _rows(**columns: Any) -> Callable[[Table], str]:
+def rows_of(**columns: Any) -> Callable[[Table], str]:
     return lambda table: table.file("rows.parquet", **columns)
 
 
-def _rows_like(**columns: Any) -> pa.Table:
+def rows_like(**columns: Any) -> pa.Table:
     return pa.table(columns)
 
 
 def _query(**arguments: Any) -> Call:
-    return _dag(LanceQueryOperator, **arguments)
+    return task_of(LanceQueryOperator, **arguments)
 
 
 def _filter(where: str, says: tuple[str, ...], cure: tuple[str, ...] = ()) -> Mistake:
@@ -119,11 +120,11 @@ WITHOUT_CITY = {name: value for name, value in ROW.items() if name != "city"}
 
 READS = {
     "an unknown column in a filter": _filter("cty = 'Berlin'", ("cty",), ("city",)),
-    "a filter that ends too early": _filter("id >", ("id >",)),
+    "a filter that ends too early": _filter("id >", ("id >",), ("Write the expression",)),
     "an unknown function in a filter": _filter("uper(city) = 'BERLIN'", ("uper",), ("upper",)),
-    "a number compared with a word": _filter("id = 'abc'", ("id", "abc")),
+    "a number compared with a word": _filter("id = 'abc'", ("id", "abc"), ("without quotes",)),
     "a filter that is no condition": _filter("id + 1", ("id + 1", "int64"), ("Add a comparison",)),
-    "a date that is none": _filter("day > date '2013-13-01'", ("2013-13-01",)),
+    "a date that is none": _filter("day > date '2013-13-01'", ("2013-13-01",), ("1..12",)),
     "an unknown column of a result": Mistake(
         ("cty",),
         ("city",),
@@ -149,14 +150,14 @@ READS = {
     ),
     "a table that is not there": Mistake(
         ("tt.lance",),
-        (),
+        ("Check the uri",),
         python=lambda t: lance_core.dataset(f"{t.folder}/tt.lance"),
         cli=lambda t: ["info", f"{t.folder}/tt.lance"],
         dag=_query(uri=lambda t: f"{t.folder}/tt.lance"),
     ),
     "a file instead of a table": Mistake(
         ("notes.txt",),
-        (),
+        ("Check the uri",),
         python=lambda t: lance_core.dataset(t.text("notes.txt", "x")),
         cli=lambda t: ["info", t.text("notes.txt", "x")],
         dag=_query(uri=lambda t: t.text("notes.txt", "x")),
@@ -169,7 +170,7 @@ READS = {
         dag=_query(uri="s4://bucket/t.lance"),
     ),
     "a storage option without a value": Mistake(("region",), ("key=value",), cli=lambda t: ["info", t.uri, "-o", "region"]),
-    "a row that is not there": Mistake(("5000", "600"), (), python=lambda t: t.dataset.take([5000])),
+    "a row that is not there": Mistake(("5000", "600"), ("0 to 599",), python=lambda t: t.dataset.take([5000])),
     "an unknown table in SQL": Mistake(
         ("orderz",),
         ("The query may read",),
@@ -185,7 +186,7 @@ READS = {
     ),
     "a vector of another length": Mistake(
         ("3", "4"),
-        (),
+        ("Search with 4 numbers",),
         python=lambda t: t.dataset.to_table(nearest={"column": "v", "q": [1.0, 2.0, 3.0], "k": 2}),
         page={"vector": [1.0, 2.0, 3.0], "vector_column": "v"},
     ),
@@ -197,14 +198,14 @@ READS = {
     ),
     "words searched in numbers": Mistake(
         ("id", "no strings"),
-        (),
+        ("Search a column of strings",),
         python=lambda t: t.dataset.to_table(full_text_query={"columns": ["id"], "query": "x"}),
         page={"text": "x", "text_column": "id"},
     ),
     "two versions, one of which is not there": Mistake(
-        ("99",), (), cli=lambda t: ["diff", t.uri, "1", "99"], page={"path": "/diff", "from": 1, "to": 99}
+        ("99",), ("from 1 to 2",), cli=lambda t: ["diff", t.uri, "1", "99"], page={"path": "/diff", "from": 1, "to": 99}
     ),
-    "a wait for nothing": Mistake(("--version",), (), cli=lambda t: ["wait", t.uri]),
+    "a wait for nothing": Mistake(("--version",), ("--rows",), cli=lambda t: ["wait", t.uri]),
 }
 
 EDITS = {
@@ -213,77 +214,77 @@ EDITS = {
         ('"true"',),
         python=lambda t: t.dataset.delete(""),
         cli=lambda t: ["delete", t.uri, "--where", ""],
-        dag=_dag(LanceDeleteOperator, predicate=""),
+        dag=task_of(LanceDeleteOperator, predicate=""),
     ),
     "a delete by an unknown column": Mistake(
         ("idd",),
         ("id",),
         python=lambda t: t.dataset.delete("idd = 1"),
         cli=lambda t: ["delete", t.uri, "--where", "idd = 1"],
-        dag=_dag(LanceDeleteOperator, predicate="idd = 1"),
+        dag=task_of(LanceDeleteOperator, predicate="idd = 1"),
     ),
     "an update of an unknown column": Mistake(
         ("cty",),
         ("city",),
         python=lambda t: t.dataset.update({"cty": "'x'"}),
-        dag=_dag(LanceUpdateOperator, updates={"cty": "'x'"}, where="id = 1"),
+        dag=task_of(LanceUpdateOperator, updates={"cty": "'x'"}, where="id = 1"),
     ),
     "an update with another type": Mistake(
         ("id", "abc"),
-        (),
+        ("CAST",),
         python=lambda t: t.dataset.update({"id": "'abc'"}),
-        dag=_dag(LanceUpdateOperator, updates={"id": "'abc'"}, where="id = 1"),
+        dag=task_of(LanceUpdateOperator, updates={"id": "'abc'"}, where="id = 1"),
     ),
     "an update without quotes": Mistake(
         ("Rome",),
         ("'Rome'",),
         python=lambda t: t.dataset.update({"city": "Rome"}),
-        dag=_dag(LanceUpdateOperator, updates={"city": "Rome"}, where="id = 1"),
+        dag=task_of(LanceUpdateOperator, updates={"city": "Rome"}, where="id = 1"),
     ),
     "rows with a column more": Mistake(
         ("country",),
         ("add_extra",),
-        dag=_dag(LanceAppendOperator, source=_rows(**ROW, country=["IT"])),
+        dag=task_of(LanceAppendOperator, source=rows_of(**ROW, country=["IT"])),
     ),
     "rows with a column more, from Python": Mistake(
         ("country",),
-        (),
-        python=lambda t: t.dataset.insert(_rows_like(**ROW, country=["IT"])),
+        ("Select, rename or cast",),
+        python=lambda t: t.dataset.insert(rows_like(**ROW, country=["IT"])),
     ),
     "rows without a column": Mistake(
-        ("city",), ("fill_missing",), dag=_dag(LanceAppendOperator, source=_rows(**WITHOUT_CITY))
+        ("city",), ("fill_missing",), dag=task_of(LanceAppendOperator, source=rows_of(**WITHOUT_CITY))
     ),
     "rows of another type": Mistake(
         ("id", "string", "int64"),
         ("ast",),
-        python=lambda t: t.dataset.insert(_rows_like(**{**ROW, "id": ["x"]})),
-        dag=_dag(LanceAppendOperator, source=_rows(**{**ROW, "id": ["x"]})),
+        python=lambda t: t.dataset.insert(rows_like(**{**ROW, "id": ["x"]})),
+        dag=task_of(LanceAppendOperator, source=rows_of(**{**ROW, "id": ["x"]})),
     ),
     "a merge by an unknown column": Mistake(
         ("key",),
-        (),
-        python=lambda t: t.dataset.merge_insert("key").when_not_matched_insert_all().execute(_rows_like(**ROW)),
-        dag=_dag(LanceMergeOperator, on="key", source=_rows(**ROW)),
+        ("olumns",),
+        python=lambda t: t.dataset.merge_insert("key").when_not_matched_insert_all().execute(rows_like(**ROW)),
+        dag=task_of(LanceMergeOperator, on="key", source=rows_of(**ROW)),
     ),
     "a merge of rows without their key": Mistake(
         ("id",),
-        (),
-        python=lambda t: t.dataset.merge_insert("id").when_not_matched_insert_all().execute(_rows_like(city=["x"])),
-        dag=_dag(LanceMergeOperator, on="id", source=_rows(city=["x"])),
+        ("olumns",),
+        python=lambda t: t.dataset.merge_insert("id").when_not_matched_insert_all().execute(rows_like(city=["x"])),
+        dag=task_of(LanceMergeOperator, on="id", source=rows_of(city=["x"])),
     ),
     "a merge with a key twice": Mistake(
         ("id", "7"),
         ("when_duplicate",),
-        dag=_dag(LanceMergeOperator, on="id", source=lambda t: t.text("m.csv", "id,city\n7,A\n7,B\n")),
+        dag=task_of(LanceMergeOperator, on="id", source=lambda t: t.text("m.csv", "id,city\n7,A\n7,B\n")),
     ),
     "a replacement by an unknown column": Mistake(
-        ("dya",), ("day",), dag=_dag(LanceReplaceWhereOperator, predicate="dya = 1", source=_rows(**ROW))
+        ("dya",), ("day",), dag=task_of(LanceReplaceWhereOperator, predicate="dya = 1", source=rows_of(**ROW))
     ),
     "a table that exists is made": Mistake(
-        ("t.lance",), ("append",), python=lambda t: lance_core.write_dataset(_rows_like(**ROW), t.uri)
+        ("t.lance",), ("append",), python=lambda t: lance_core.write_dataset(rows_like(**ROW), t.uri)
     ),
     "a mode with a typing error": Mistake(
-        ("apend",), ("append",), python=lambda t: lance_core.write_dataset(_rows_like(**ROW), t.uri, mode="apend")
+        ("apend",), ("append",), python=lambda t: lance_core.write_dataset(rows_like(**ROW), t.uri, mode="apend")
     ),
 }
 
@@ -292,30 +293,30 @@ SHAPES = {
         ("BTRE",),
         ("BTREE",),
         python=lambda t: t.dataset.create_scalar_index("id", "BTRE"),
-        dag=_dag(LanceBuildIndexOperator, column="id", index_type="BTRE"),
+        dag=task_of(LanceBuildIndexOperator, column="id", index_type="BTRE"),
     ),
     "an index of an unknown column": Mistake(
         ("cty",),
         ("city",),
         python=lambda t: t.dataset.create_scalar_index("cty", "BTREE"),
-        dag=_dag(LanceBuildIndexOperator, column="cty", index_type="BTREE"),
+        dag=task_of(LanceBuildIndexOperator, column="cty", index_type="BTREE"),
     ),
     "an index of words on numbers": Mistake(
         ("id", "INVERTED"),
-        (),
+        ("BTREE",),
         python=lambda t: t.dataset.create_scalar_index("id", "INVERTED"),
-        dag=_dag(LanceBuildIndexOperator, column="id", index_type="INVERTED"),
+        dag=task_of(LanceBuildIndexOperator, column="id", index_type="INVERTED"),
     ),
     "an index of vectors on words": Mistake(
         ("city", "string"),
         ("fixed-size list",),
         python=lambda t: t.dataset.create_index("city", "IVF_PQ"),
-        dag=_dag(LanceBuildIndexOperator, column="city", index_type="IVF_PQ"),
+        dag=task_of(LanceBuildIndexOperator, column="city", index_type="IVF_PQ"),
     ),
     "a parameter that an index has not": Mistake(
         ("rows_per_zon",),
         ("rows_per_zone",),
-        dag=_dag(LanceBuildIndexOperator, column="id", index_type="ZONEMAP", parameters={"rows_per_zon": 8}),
+        dag=task_of(LanceBuildIndexOperator, column="id", index_type="ZONEMAP", parameters={"rows_per_zon": 8}),
     ),
     "an index that is not there is dropped": Mistake(
         ("id_index",), ("id_idx",), python=lambda t: t.dataset.drop_index("id_index")
@@ -327,35 +328,37 @@ SHAPES = {
     ),
     "a column that exists is added": Mistake(
         ("city",),
-        (),
+        ("rename it first",),
         python=lambda t: t.dataset.add_columns({"city": "'x'"}),
-        dag=_dag(LanceAddColumnsOperator, columns={"city": "'x'"}),
+        dag=task_of(LanceAddColumnsOperator, columns={"city": "'x'"}),
     ),
     "a column by an unknown one": Mistake(
         ("amount",),
-        (),
+        ("Known",),
         python=lambda t: t.dataset.add_columns({"gross": "amount * 2"}),
-        dag=_dag(LanceAddColumnsOperator, columns={"gross": "amount * 2"}),
+        dag=task_of(LanceAddColumnsOperator, columns={"gross": "amount * 2"}),
     ),
     "a column that is not there gets another type": Mistake(
         ("cty",),
         ("city",),
         python=lambda t: t.dataset.alter_columns({"path": "cty", "nullable": True}),
-        dag=_dag(LanceAlterColumnsOperator, alterations=[{"path": "cty", "nullable": True}]),
+        dag=task_of(LanceAlterColumnsOperator, alterations=[{"path": "cty", "nullable": True}]),
     ),
     "words become dates": Mistake(
         ("city", "date"),
-        (),
+        ("computes the values",),
         python=lambda t: t.dataset.alter_columns({"path": "city", "data_type": pa.date32()}),
-        dag=_dag(LanceAlterColumnsOperator, alterations=[{"path": "city", "data_type": "DATE"}]),
+        dag=task_of(LanceAlterColumnsOperator, alterations=[{"path": "city", "data_type": "DATE"}]),
     ),
     "a type that is not there": Mistake(
         ("BIGIT",),
         ("BIGINT",),
-        dag=_dag(LanceCreateTableOperator, uri=lambda t: f"{t.folder}/new.lance", schema="id BIGIT"),
+        dag=task_of(LanceCreateTableOperator, uri=lambda t: f"{t.folder}/new.lance", schema="id BIGIT"),
     ),
     "a table that exists with other columns": Mistake(
-        ("t.lance",), (), dag=_dag(LanceCreateTableOperator, schema="id BIGINT, name STRING", if_exists="fail")
+        ("t.lance",),
+        ('if_exists="skip"',),
+        dag=task_of(LanceCreateTableOperator, schema="id BIGINT, name STRING", if_exists="fail"),
     ),
 }
 
@@ -380,21 +383,21 @@ REFERENCES = {
     ),
     "a name that no tag can have": Mistake(
         ("a b",),
-        (),
+        ("Use letters",),
         python=lambda t: t.dataset.tags.create("a b", 1),
         cli=lambda t: ["tags", "create", t.uri, "a b", "1"],
-        dag=_dag(LanceTagOperator, tag="a b"),
+        dag=task_of(LanceTagOperator, tag="a b"),
     ),
     "a tag of a version that is not there": Mistake(
         ("99",),
-        (),
+        ("from 1 to 2",),
         python=lambda t: t.dataset.tags.create("new", 99),
         cli=lambda t: ["tags", "create", t.uri, "new", "99"],
-        dag=_dag(LanceTagOperator, tag="new", version=99),
+        dag=task_of(LanceTagOperator, tag="new", version=99),
     ),
     "a branch that exists": Mistake(
         ("dev",),
-        (),
+        ("another name",),
         python=lambda t: t.dataset.create_branch("dev"),
         cli=lambda t: ["branches", "create", t.uri, "dev"],
     ),
@@ -406,68 +409,74 @@ REFERENCES = {
     ),
     "an old version that is not there becomes the newest": Mistake(
         ("99",),
-        (),
+        ("from 1 to 2",),
         python=lambda t: lance_core.dataset(t.uri, version=99).restore(),
         cli=lambda t: ["restore", t.uri, "99"],
-        dag=_dag(LanceRestoreOperator, version=99),
+        dag=task_of(LanceRestoreOperator, version=99),
     ),
     "a branch from a version that is not there": Mistake(
         ("99",),
-        (),
-        dag=_dag(LanceBranchOperator, branch="new", version=99),
+        ("from 1 to 2",),
+        dag=task_of(LanceBranchOperator, branch="new", version=99),
     ),
 }
 
 WORK = {
     "a source that is not there": Mistake(
-        ("nowhere.csv",), (), dag=_dag(LanceAppendOperator, source=lambda t: f"{t.folder}/nowhere.csv")
+        ("nowhere.csv",), ("Pass a file",), dag=task_of(LanceAppendOperator, source=lambda t: f"{t.folder}/nowhere.csv")
     ),
     "a source of another kind": Mistake(
-        (".xlsx",), ("parquet",), dag=_dag(LanceAppendOperator, source=lambda t: t.text("book.xlsx", "x"))
+        (".xlsx",), ("parquet",), dag=task_of(LanceAppendOperator, source=lambda t: t.text("book.xlsx", "x"))
     ),
     "a format with a typing error": Mistake(
-        ("parqet",), ("Did you mean 'parquet'",), dag=_dag(LanceAppendOperator, source={"format": "parqet", "paths": ["/x"]})
+        ("parqet",),
+        ("Did you mean 'parquet'",),
+        dag=task_of(LanceAppendOperator, source={"format": "parqet", "paths": ["/x"]}),
     ),
     "a source with a key that is not there": Mistake(
-        ("path",), ("paths",), dag=_dag(LanceAppendOperator, source={"format": "csv", "path": "/x.csv"})
+        ("path",), ("paths",), dag=task_of(LanceAppendOperator, source={"format": "csv", "path": "/x.csv"})
     ),
     "an option that a format has not": Mistake(
         ("hedaer",),
         ("header",),
-        dag=_dag(
+        dag=task_of(
             LanceAppendOperator,
             source=lambda t: {"format": "csv", "paths": [t.text("o.csv", "id\n1\n")], "options": {"hedaer": "true"}},
         ),
     ),
     "an execution that is not there": Mistake(
-        ("locally",), ("local",), dag=_dag(LanceAppendOperator, source="/x.csv", execution="locally")
+        ("locally",), ("local",), dag=task_of(LanceAppendOperator, source="/x.csv", execution="locally")
     ),
     "a policy for differing columns with a typing error": Mistake(
-        ("add_new",), ("add_extra",), dag=_dag(LanceAppendOperator, source="/x.csv", schema_drift="add_new")
+        ("add_new",), ("add_extra",), dag=task_of(LanceAppendOperator, source="/x.csv", schema_drift="add_new")
     ),
     "a gate with a key that is not there": Mistake(
-        ("min_row",), ("min_rows",), dag=_dag(LanceAppendOperator, source="/x.csv", gates=[{"min_row": 1}])
+        ("min_row",), ("min_rows",), dag=task_of(LanceAppendOperator, source="/x.csv", gates=[{"min_row": 1}])
     ),
     "a gate that the rows do not pass": Mistake(
-        ("at least 5", "1"), (), dag=_dag(LanceAppendOperator, source=_rows(**ROW), gates=[{"min_rows": 5}])
+        ("at least 5", "1"),
+        ("Fix the rows",),
+        dag=task_of(LanceAppendOperator, source=rows_of(**ROW), gates=[{"min_rows": 5}]),
     ),
     "a check of an unknown column": Mistake(
-        ("cty",), ("city",), dag=_dag(LanceCheckOperator, checks=[checks.not_null("cty")])
+        ("cty",), ("city",), dag=task_of(LanceCheckOperator, checks=[checks.not_null("cty")])
     ),
     "a check that the rows do not pass": Mistake(
-        ("600", "601"), (), dag=_dag(LanceCheckOperator, checks=[checks.row_count(at_least=601)])
+        ("600", "601"), ("Correct the rows",), dag=task_of(LanceCheckOperator, checks=[checks.row_count(at_least=601)])
     ),
-    "a column that is not unique": Mistake(("city",), (), dag=_dag(LanceCheckOperator, checks=[checks.unique("city")])),
-    "days below none": Mistake(("older_than_days", "-1"), ("7",), dag=_dag(LanceCleanupOperator, older_than_days=-1)),
+    "a column that is not unique": Mistake(
+        ("city",), ("Correct the rows",), dag=task_of(LanceCheckOperator, checks=[checks.unique("city")])
+    ),
+    "days below none": Mistake(("older_than_days", "-1"), ("7",), dag=task_of(LanceCleanupOperator, older_than_days=-1)),
     "an age without its unit": Mistake(
         ("--older-than", "7x"), ("14d",), cli=lambda t: ["cleanup", t.uri, "--older-than", "7x"]
     ),
     "fragments of no rows": Mistake(
         ("0",),
-        (),
+        ("at least 1",),
         python=lambda t: t.dataset.optimize.compact_files(target_rows_per_fragment=0),
         cli=lambda t: ["compact", t.uri, "--target-rows", "0"],
-        dag=_dag(LanceCompactOperator, target_rows_per_fragment=0),
+        dag=task_of(LanceCompactOperator, target_rows_per_fragment=0),
     ),
     "a policy with a key that is not there": Mistake(
         ("tabels",), ("tables",), cli=lambda t: ["maintain", t.text("policy.yaml", "tabels: []\n")]
@@ -480,13 +489,17 @@ WORK = {
     "a job of a kind that is not there": Mistake(
         ("delte",), ("Did you mean 'delete'",), cli=lambda t: ["job", json.dumps({"kind": "delte", "uri": t.uri})]
     ),
-    "staged work that is not there is removed": Mistake(("0000",), (), cli=lambda t: ["staged", "abort", t.uri, "0000"]),
-    "staged work that is not there is published": Mistake(("0000",), (), cli=lambda t: ["commit", t.uri, "0000"]),
+    "staged work that is not there is removed": Mistake(
+        ("0000",), ("lance staged list",), cli=lambda t: ["staged", "abort", t.uri, "0000"]
+    ),
+    "staged work that is not there is published": Mistake(
+        ("0000",), ("Run its staging task again",), cli=lambda t: ["commit", t.uri, "0000"]
+    ),
     "a command with a typing error": Mistake(("tagz",), ("tags",), cli=lambda t: ["tagz", t.uri]),
     "an option with a typing error": Mistake(("--wher",), ("--where",), cli=lambda t: ["count", t.uri, "--wher", "id = 1"]),
     "a name in a catalog that has none": Mistake(
-        ("orders",), (), cli=lambda t: ["catalog", "describe", str(t.folder), "orders"]
+        ("orders",), ("lance catalog tables",), cli=lambda t: ["catalog", "describe", str(t.folder), "orders"]
     ),
 }
 
-MISTAKES: dict[str, Mistake] = {**READS, **EDITS, **SHAPES, **REFERENCES, **WORK}
+FIRST: dict[str, Mistake] = {**READS, **EDITS, **SHAPES, **REFERENCES, **WORK}

@@ -244,7 +244,10 @@ def _altered(schema: Schema, field_id: int, change: Mapping[str, Any]) -> Schema
     if why:
         raise InputError(f"cannot rename {field.name!r}: {why}", cure="Choose another name.")
     if name != field.name and any(item.name == name for item in schema.children(field.parent_id)):
-        raise InputError(f"cannot rename {field.name!r}: column {name!r} already exists")
+        raise InputError(
+            f"cannot rename {field.name!r}: column {name!r} already exists",
+            cure="Choose another name, or drop that column first.",
+        )
     nullable = field.nullable if change.get("nullable") is None else bool(change["nullable"])
     changed = replace(field, name=name, nullable=nullable)
     return replace(schema, fields=tuple(changed if item.id == field_id else item for item in schema.fields))
@@ -273,7 +276,7 @@ def _retype(snapshot: Snapshot, schema: Schema, retyped: Mapping[int, pa.DataTyp
         as_arrow = field_to_arrow(schema, field).with_type(data_type)
         made = schema_from_arrow(pa.schema([as_arrow]), version=manifest.file_version).fields
         if len(made) != 1:
-            raise InputError(f"column {field.name!r} ({field.type}) cannot be converted to {data_type}")
+            raise InputError(f"column {field.name!r} ({field.type}) cannot be converted to {data_type}", cure=_COMPUTE)
         new = replace(made[0], id=first + len(part))
         part.append(new)
         fields[fields.index(field)] = new
@@ -303,4 +306,7 @@ def _cast(array: Any, field: Any) -> Any:
     try:
         return array.cast(field.type)
     except ARROW_ERRORS as error:
-        raise InputError(f"column {field.name!r} cannot be converted to {field.type}: {error}") from error
+        raise InputError(f"column {field.name!r} cannot be converted to {field.type}: {error}", cure=_COMPUTE) from error
+
+
+_COMPUTE = "Add a column that computes the values in SQL, drop this one, and give the new one its name."

@@ -48,7 +48,7 @@ class Description:
             if value is not None and len(value) > MAX_LETTERS:
                 raise InputError(f"{name} has {len(value):,} letters, at most {MAX_LETTERS:,} are kept", cure="Shorten it.")
         if self.fresh_within:
-            parse_duration(self.fresh_within)
+            parse_duration(self.fresh_within, of="fresh_within")
         return {name: value or None for name, value in given.items() if value is not None}
 
 

@@ -59,7 +59,11 @@ def parse_index_request(
         raise _unknown_kind(index_type)
     value_type = value_type_of(schema, schema.find(column))
     if not kind.accepts(value_type):
-        raise WrongTypeError(f"column {column!r} has type {value_type}, which {kind.name} indices do not support")
+        fitting = ", ".join(other.name for other in KINDS if other.accepts(value_type)) or "none"
+        raise WrongTypeError(
+            f"column {column!r} has type {value_type}, which {kind.name} indices do not support",
+            cure=f"Kinds of scalar indices for that type: {fitting}.",
+        )
     for key in parameters:
         if key not in kind.parameters:
             raise TypeError(unknown_parameter(kind.name, key, kind.parameters))

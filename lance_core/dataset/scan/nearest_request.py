@@ -119,7 +119,10 @@ def _queries(given: Any, dimension: int, element: np.dtype[Any]) -> tuple[npt.ND
     except (TypeError, ValueError) as error:
         raise InputError(f"the query vector is not a list of numbers: {error}") from error
     if wide.ndim not in (1, 2) or wide.shape[-1] != dimension or wide.size == 0:
-        raise InputError(f"the query has shape {wide.shape}, but the column's vectors have dimension {dimension}")
+        raise InputError(
+            f"the query has shape {wide.shape}, but the column's vectors have dimension {dimension}",
+            cure=f"Search with {dimension} numbers, computed as those of the column were.",
+        )
     if not np.isfinite(wide).all():
         raise InputError("the query vector has numbers that are not finite")
     target = element if element in (np.float64, np.uint8) else np.dtype(np.float32)

@@ -50,11 +50,14 @@ def after_commit(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def parse_duration(text: str) -> dt.timedelta:
-    """A duration as configuration has it: "1h", "14days", "1h 30m". InputError for anything else."""
+def parse_duration(text: str, *, of: str = "") -> dt.timedelta:
+    """A duration as configuration has it: "1h", "14days", "1h 30m". InputError for anything else, that
+    names what it was meant for."""
     parts = _PART.findall(text)
     if not parts or _PART.sub("", text).strip() or any(unit not in _UNIT_SECONDS for _, unit in parts):
-        raise InputError(f"{text!r} is not a duration", cure="Write for example 1h, 14days or 3600s.")
+        raise InputError(
+            f"{of and f'{of}: '}{text!r} is not a duration with its unit", cure="Write for example 26h, 14days or 3600s."
+        )
     return dt.timedelta(seconds=sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts))
 
 

@@ -103,11 +103,22 @@ def export(reader: pa.RecordBatchReader, target: str, *, format: str, options: M
     folder, _, name = target.rpartition("/")
     if not folder or not name:
         raise InputError(f"query: target {target!r} is neither a uri nor an absolute path of a file")
+    _check_suffix(name, format)
     with scratch_folder("the result of a query") as place:
         path = place / "rows"
         count = _WRITERS[format](reader, path)
         resolve_store(folder, dict(options)).put(name, path.read_bytes())
     return count
+
+
+def _check_suffix(name: str, format: str) -> None:
+    """A file that is called .csv and is Parquet would be found out by whoever reads it."""
+    named = _SUFFIXES.get(Path(name).suffix.lower(), format)
+    if named != format:
+        known = (
+            f'Pass format="{named}", or another name.' if named in _WRITERS else f"Formats: {', '.join(_WRITERS)}, lance."
+        )
+        raise InputError(f"query: the name of the target {name!r} says {named}, but its format is {format}", cure=known)
 
 
 def _parquet(reader: pa.RecordBatchReader, path: Path) -> int:
@@ -146,3 +157,18 @@ _WRITERS: Mapping[str, Callable[[pa.RecordBatchReader, Path], int]] = {
     "csv": _csv,
     "json": _json,
 }
+_SUFFIXES: Mapping[str, str] = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".lance": "lance",
+    ".orc": "orc",
+    ".xls": "Excel",
+    ".xlsx": "Excel",
+}
+"""What the name of a file says; a suffix that is not here may hold anything."""

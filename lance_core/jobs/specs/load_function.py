@@ -13,6 +13,7 @@ known what a name stands for; so it travels to drivers and executors as an envir
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import os
@@ -49,16 +50,21 @@ def load_function(name: str, *, allowed: Sequence[str] | None = None) -> Callabl
         check_name(name, patterns)
     module_name, _, path = name.partition(":")
     try:
-        found: Any = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         raise InputError(
             f"callable {name}: cannot import {module_name}: {error}",
             cure="Put the module on the PYTHONPATH of the machine that runs the job (spark-submit: py_files).",
         ) from error
+    found: Any = module
     for part in path.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        raise InputError(f"callable {name}: module {module_name} has no function {path!r}")
+        near = difflib.get_close_matches(path, [key for key, value in vars(module).items() if callable(value)], n=2)
+        raise InputError(
+            f"callable {name}: module {module_name} has no function {path!r}",
+            cure=f"Did you mean {' or '.join(near)}?" if near else 'Write it as "module:function".',
+        )
     if patterns:
         _check_found(name, found, patterns)
     return found  # type: ignore[no-any-return]

@@ -119,7 +119,10 @@ def _nearest(schema: pa.Schema, request: RowsRequest) -> dict[str, Any]:
     if column is None:
         raise InputError(f"the table has no vector column {name!r}", cure="Search by text or filter instead.")
     if column.type.list_size != len(request.vector):
-        raise InputError(f"{name} has {column.type.list_size} dimensions, the vector has {len(request.vector)}")
+        size = column.type.list_size
+        raise InputError(
+            f"{name} has {size} dimensions, the vector has {len(request.vector)}", cure=f"Search with {size} numbers."
+        )
     return {"column": name, "q": pa.array(request.vector, column.type.value_type), "k": request.limit}
 
 
