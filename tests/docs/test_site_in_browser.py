@@ -169,9 +169,12 @@ def test_the_reference_shows_signatures_and_tables_of_parameters(page: Page) -> 
         ".map(cell => cell.innerText.trim())]))"
     )
     lacking = {}
+    of_airflow = {*inspect.signature(BaseOperator.__init__).parameters}
     for name, module in OPERATORS.items():
-        of_airflow = {*inspect.signature(BaseOperator.__init__).parameters}
-        taken = {*inspect.signature(getattr(airflow_lance, name)).parameters} - of_airflow
+        operator = getattr(airflow_lance, name)
+        taken = {*inspect.signature(operator).parameters} - of_airflow
+        if "__init__" not in vars(operator):  # a base that takes what its own base does
+            continue
         lacking[name] = sorted(taken - {*shown[f"{module}.{name}"]})
     assert {name: missing for name, missing in lacking.items() if missing} == {}, "every argument stands in the table"
     assert page.all(".md-content .highlight span.k, .md-content .highlight span.kc"), "code has colours"
