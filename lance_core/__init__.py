@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lance_core.arrow.blob import blob_field as blob_field
     from lance_core.arrow.schema_json import json_to_schema as json_to_schema
     from lance_core.arrow.schema_json import schema_to_json as schema_to_json
+    from lance_core.computed.limits import Answer as Answer
     from lance_core.dataset.columns.udf import BatchUDF as BatchUDF
     from lance_core.dataset.columns.udf import batch_udf as batch_udf
     from lance_core.dataset.handle.dataset import LanceDataset as LanceDataset
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from lance_core.index.text.tokens import FtsToken as FtsToken
     from lance_core.index.text.tokens import tokenize as tokenize
     from lance_core.jobs.declared_columns import declare_column as declare_column
+    from lance_core.jobs.declared_columns import failed_rows as failed_rows
     from lance_core.jobs.declared_columns import refresh_columns as refresh_columns
     from lance_core.jobs.declared_columns import undeclare_column as undeclare_column
     from lance_core.log import set_logger as set_logger
@@ -80,6 +82,8 @@ else:
             "ScanStatistics": "lance_core.dataset.scan.statistics",
             "Transaction": "lance_core.dataset.handle.operation_aliases",
             "batch_udf": "lance_core.dataset.columns.udf",
+            "Answer": "lance_core.computed.limits",
+            "failed_rows": "lance_core.jobs.declared_columns",
             "declare_column": "lance_core.jobs.declared_columns",
             "refresh_columns": "lance_core.jobs.declared_columns",
             "undeclare_column": "lance_core.jobs.declared_columns",
@@ -116,6 +120,7 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "BatchUDF",
     "Blob",
     "BlobColumn",
@@ -144,6 +149,7 @@ __all__ = [
     "blob_field",
     "dataset",
     "declare_column",
+    "failed_rows",
     "json_to_schema",
     "refresh_columns",
     "schema_to_json",

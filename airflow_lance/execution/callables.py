@@ -57,6 +57,8 @@ def _callables(plain: object) -> Iterator[str]:
         for name, value in plain.items():
             if name in _NAMES and isinstance(value, str):
                 yield value
+            elif name == "functions" and isinstance(value, (list, tuple)):
+                yield from (item for item in value if isinstance(item, str))
             elif name != "kwargs":
                 yield from _callables(value)
     elif isinstance(plain, (list, tuple)):

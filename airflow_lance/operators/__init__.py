@@ -27,6 +27,7 @@ OPERATORS: Mapping[str, str] = {
     "LanceCommitOperator": "airflow_lance.operators.commit",
     "LanceCompactOperator": "airflow_lance.operators.compact",
     "LanceCreateTableOperator": "airflow_lance.operators.create_table",
+    "LanceDeclareColumnOperator": "airflow_lance.operators.declare_column",
     "LanceDeleteOperator": "airflow_lance.operators.delete",
     "LanceDescribeOperator": "airflow_lance.operators.describe",
     "LanceDropColumnsOperator": "airflow_lance.operators.drop_columns",
@@ -43,6 +44,7 @@ OPERATORS: Mapping[str, str] = {
     "LanceOverwriteOperator": "airflow_lance.operators.overwrite",
     "LancePublishBranchOperator": "airflow_lance.operators.publish_branch",
     "LanceQueryOperator": "airflow_lance.operators.query",
+    "LanceRefreshColumnsOperator": "airflow_lance.operators.refresh_columns",
     "LanceRenameColumnOperator": "airflow_lance.operators.rename_column",
     "LanceReplaceWhereOperator": "airflow_lance.operators.replace_where",
     "LanceRestoreOperator": "airflow_lance.operators.restore",
@@ -52,6 +54,7 @@ OPERATORS: Mapping[str, str] = {
     "LanceTableOperator": "airflow_lance.operators.table",
     "LanceTagOperator": "airflow_lance.operators.tag",
     "LanceTransaction": "airflow_lance.operators.transaction",
+    "LanceUndeclareColumnsOperator": "airflow_lance.operators.undeclare_columns",
     "LanceUpdateOperator": "airflow_lance.operators.update",
     "LanceValidateOperator": "airflow_lance.operators.validate",
     "LanceWriteAuditPublish": "airflow_lance.operators.write_audit_publish",
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.commit import LanceCommitOperator as LanceCommitOperator
     from airflow_lance.operators.compact import LanceCompactOperator as LanceCompactOperator
     from airflow_lance.operators.create_table import LanceCreateTableOperator as LanceCreateTableOperator
+    from airflow_lance.operators.declare_column import LanceDeclareColumnOperator as LanceDeclareColumnOperator
     from airflow_lance.operators.delete import LanceDeleteOperator as LanceDeleteOperator
     from airflow_lance.operators.describe import LanceDescribeOperator as LanceDescribeOperator
     from airflow_lance.operators.drop_columns import LanceDropColumnsOperator as LanceDropColumnsOperator
@@ -90,6 +94,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.overwrite import LanceOverwriteOperator as LanceOverwriteOperator
     from airflow_lance.operators.publish_branch import LancePublishBranchOperator as LancePublishBranchOperator
     from airflow_lance.operators.query import LanceQueryOperator as LanceQueryOperator
+    from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator as LanceRefreshColumnsOperator
     from airflow_lance.operators.rename_column import LanceRenameColumnOperator as LanceRenameColumnOperator
     from airflow_lance.operators.replace_where import LanceReplaceWhereOperator as LanceReplaceWhereOperator
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
@@ -99,6 +104,7 @@ if TYPE_CHECKING:
     from airflow_lance.operators.table_config import LanceTableConfigOperator as LanceTableConfigOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator
     from airflow_lance.operators.transaction import LanceTransaction as LanceTransaction
+    from airflow_lance.operators.undeclare_columns import LanceUndeclareColumnsOperator as LanceUndeclareColumnsOperator
     from airflow_lance.operators.update import LanceUpdateOperator as LanceUpdateOperator
     from airflow_lance.operators.validate import LanceValidateOperator as LanceValidateOperator
     from airflow_lance.operators.write import LanceWriteOperator as LanceWriteOperator

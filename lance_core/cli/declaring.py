@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
@@ -27,7 +28,12 @@ from lance_core.cli.table import Table, table_command
 )
 @click.option("--commit-every", type=click.IntRange(1), default=16, show_default=True, help="Fragments of one version.")
 @click.option("--deep", is_flag=True, help="Read every fragment, also those that were noted as fresh.")
-@click.option("--dry-run", is_flag=True, help="Only count the rows that would be computed.")
+@click.option("--skip-failed", is_flag=True, help="Leave rows alone for which the function failed before.")
+@click.option("--max-rows", type=click.IntRange(1), help="End when so many rows were given to functions.")
+@click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="End after so many seconds.")
+@click.option("--concurrency", type=click.IntRange(1, 256), default=1, show_default=True, help="Calls at once, in threads.")
+@click.option("--dry-run", is_flag=True, help="Only count the rows that would be computed, and tell their price.")
+@click.option("--failed", is_flag=True, help="Only show the rows for which functions failed.")
 def refresh(
     table: Table,
     output: Output,
@@ -35,11 +41,19 @@ def refresh(
     functions: tuple[str, ...],
     commit_every: int,
     deep: bool,
+    skip_failed: bool,
+    max_rows: int | None,
+    max_seconds: float | None,
+    concurrency: int,
     dry_run: bool,
+    failed: bool,
 ) -> None:
     """Compute the rows of declared columns that are new, changed, failed, written over or of an older definition."""
     from lance_core.jobs.declared_columns import refresh_columns
 
+    if failed:
+        _show_failed(table, output, columns)
+        return
     report = refresh_columns(
         table.uri,
         [*columns] or None,
@@ -47,16 +61,43 @@ def refresh(
         commit_every=commit_every,
         dry_run=dry_run,
         deep=deep,
+        retry_failed=not skip_failed,
+        max_rows=max_rows,
+        max_seconds=max_seconds,
+        concurrency=concurrency,
         storage_options=table.options,
     )
     if output.as_json:
-        output.record({**asdict(report), "stale": report.stale, "dry_run": dry_run})
+        output.record({**report.to_dict(), "dry_run": dry_run})
         return
     output.rows(
         ({"column": name, "stale": counts.stale, **asdict(counts)} for name, counts in report.columns.items()),
         empty="no column is declared",
     )
-    output.message(f"{'would compute' if dry_run else 'computed'} {report.stale} rows: version {report.version}")
+    for name, prices in report.estimated.items():
+        output.message(f"{name} would cost about {', '.join(f'{price:g} {unit}' for unit, price in prices.items())}")
+    left = 0 if dry_run else sum(counts.left for counts in report.columns.values())
+    ended = f", {left} are left" if left else ""
+    ended += f", because the budget of {report.stopped} is used up" if report.stopped else ""
+    done = report.stale - left + sum(counts.unseen for counts in report.columns.values())
+    told = "would compute" if dry_run else "computed"
+    output.message(f"{told} {done} rows: version {report.version}{ended}")
+
+
+def _show_failed(table: Table, output: Output, columns: Sequence[str]) -> None:
+    """The rows that failed, of these columns or of all."""
+    from lance_core.dataset.snapshot.snapshot import open_snapshot
+    from lance_core.format.declared import declared_fields
+    from lance_core.jobs.declared_columns import failed_rows
+
+    schema = open_snapshot(table.uri, storage_options=table.options).manifest.schema
+    names = [*columns] or [item.name for item in declared_fields(schema)]
+    found = {name: failed_rows(table.uri, name, storage_options=table.options) for name in names}
+    rows = [{"column": name, **asdict(row)} for name, rows in found.items() for row in rows.rows]
+    output.rows(rows, empty="no row failed")
+    left_out = sum(rows.left_out for rows in found.values())
+    if left_out and not output.as_json:
+        output.message(f"and {left_out} more")
 
 
 @table_command("undeclare", versioned=False)

@@ -20,12 +20,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lance_core.computed.policies import DEFAULT_RETRIES, ErrorPolicy, OnError, check_policy
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format import declared
 from lance_core.format.schema import Field, Schema
 
 Kind = Literal["sql", "python"]
-OnError = Literal["fail", "skip"]
 _IDENTITY = ("kind", "expression", "inputs", "version", "arguments", "model", "revision", "where")
 _TEXTS = ("version", "model", "revision", "where", "code")
 
@@ -35,8 +35,8 @@ class Declaration:
     """How a column is computed.
 
     `expression`: SQL, or "module:function". `inputs`: the columns, by dotted path, that it and `where` read; a function gets
-    all of them in one batch. `where`: SQL; the other rows are not wanted and hold null. `on_error`: whether a row for which
-    the function fails ends the refresh, or is remembered as failed and tried by the next one. `code` and `packages` warn.
+    all of them in one batch. `where`: SQL; the other rows are not wanted and hold null. `on_error`, `retries`: what
+    becomes of a row for which the function fails (`computed.policies`). `code` and `packages` warn.
     """
 
     kind: Kind
@@ -48,6 +48,7 @@ class Declaration:
     revision: str = ""
     where: str = ""
     on_error: OnError = "fail"
+    retries: int = DEFAULT_RETRIES
     batch_size: int | None = None
     code: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +61,11 @@ class Declaration:
         text = json.dumps(told, sort_keys=True, ensure_ascii=False, allow_nan=False)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"lance:definition").digest()
 
+    @property
+    def policy(self) -> ErrorPolicy:
+        """What is done about an exception of the function."""
+        return ErrorPolicy(self.on_error, self.retries)
+
     def metadata(self) -> dict[str, str]:
         """What the column's field carries."""
         function = {} if self.kind == "sql" else {"function": self.expression}
@@ -70,7 +76,8 @@ class Declaration:
             "model": self.model,
             "revision": self.revision,
             "where": self.where,
-            "on_error": self.on_error,
+            "on_error": self.on_error if isinstance(self.on_error, str) else dict(self.on_error),
+            "retries": self.retries,
             "batch_size": self.batch_size,
             "code": self.code,
             "packages": dict(self.packages),
@@ -107,11 +114,20 @@ def declaration_of(item: Field) -> Declaration:
         inputs=declared.inputs_of(item),
         arguments=_mapping(item, rest, "arguments"),
         packages=_mapping(item, rest, "packages"),
-        on_error="skip" if rest.get("on_error") == "skip" else "fail",
+        **_policy(item, rest),
         batch_size=_size(item, rest.get("batch_size")),
         id=declared.text_of(item.metadata, declared.ID),
         **{name: _text(item, rest, name) for name in _TEXTS},
     )
+
+
+def _policy(item: Field, rest: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"on_error": rest.get("on_error", "fail"), "retries": rest.get("retries", DEFAULT_RETRIES)}
+    try:
+        check_policy(**found)
+    except InputError:
+        raise _damaged(item, "on_error") from None
+    return found
 
 
 def _rest_of(item: Field) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.computed.declaration import Declaration, declaration_of
 from lance_core.computed.evidence import FAILED, NOT_WANTED, RowStates, evidence_array, input_digests, judge, value_marks
 from lance_core.computed.functions import Computation, row_by_row
+from lance_core.computed.limits import Meter
 from lance_core.computed.results import Results
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.scan.projection import needs_of
@@ -35,6 +36,7 @@ from lance_core.expr import evaluate, parse_filter
 from lance_core.format.declared import evidence_of, has_path
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Field, Schema
+from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
 
 SQL_BATCH_ROWS, FUNCTION_BATCH_ROWS = 65_536, 1_024
@@ -85,10 +87,13 @@ def declared_column(schema: Schema, item: Field) -> DeclaredColumn:
 
 @dataclass
 class RowCounts:
-    """Rows of a column: fresh before, and computed because they were new, changed, failed before or written over.
+    """Rows of a column: fresh before, and stale because they were new, changed, failed before or written over.
 
     `failed_now`: the function failed for them. `not_wanted`: `where` leaves them out. `reused`: a value that was computed
-    before was there. `rows_read`: whose inputs were read.
+    before was there. `left`: stale still, because the budget was used up or failed rows were not to be tried; `unseen` of them are
+    all rows of fragments that were not looked at, which may be fresh. `calls` and
+    `rows_given`: of the function, those made in vain too. `rows_read`: whose inputs were read. `bytes_wanted`, of a dry run:
+    of the inputs in the rows that would be given to the function, as Arrow holds them.
     """
 
     fresh: int = 0
@@ -102,6 +107,9 @@ class RowCounts:
     calls: int = 0
     rows_given: int = 0
     rows_read: int = 0
+    left: int = 0
+    unseen: int = 0
+    bytes_wanted: int = 0
 
     @property
     def stale(self) -> int:
@@ -117,11 +125,44 @@ class RowCounts:
 @dataclass
 class PassResult:
     """What a pass over a fragment found. `is_whole`: its deleted rows are as fresh as the living ones; `written`:
-    the offsets of the rows that got another value or other evidence."""
+    the offsets of the rows that got another value or other evidence; `failed`: those for which the function failed;
+    `kept_failed`: the inputs (hex digits of their digest) of failed rows that were not tried."""
 
     counts: RowCounts = field(default_factory=RowCounts)
     is_whole: bool = True
     written: list[Ints] = field(default_factory=list)
+    failed: list[FailedRow] = field(default_factory=list)
+    kept_failed: list[str] = field(default_factory=list)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether every living row is fresh now."""
+        return not self.counts.left and not self.counts.failed_now
+
+
+@dataclass(frozen=True)
+class FailedRow:
+    """A row for which the function failed: its place in the fragment, its inputs' digest in hex, the error's words."""
+
+    offset: int
+    digest: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What computes the rows of a column. `concurrency`: calls that are made at once. `retry_failed`: whether rows that
+    failed before are tried."""
+
+    compute: Computation
+    results: Results
+    concurrency: int = 1
+    retry_failed: bool = True
+
+    @property
+    def meter(self) -> Meter:
+        """What bounds it."""
+        return self.compute.meter
 
 
 class FragmentWork:
@@ -143,23 +184,29 @@ class FragmentWork:
         """Whether any file holds evidence; without one no row is fresh, which is known without reading."""
         return any(self._column.evidence.id in file.fields for file in self.reader.fragment.files)
 
-    def examine(self) -> PassResult:
-        """Read inputs, values and evidence, and count. Nothing is computed."""
+    def examine(self, *, estimates: bool = False) -> PassResult:
+        """Read inputs, values and evidence, and count. Nothing is computed. `estimates`: what computing would be given."""
         seen = PassResult()
         for batch, living in self._batches():
-            states = self._judge(batch)[0]
+            states, digests = self._judge(batch)
             self._count(seen, states, living)
+            failed = np.flatnonzero(states.failed & living)
+            seen.kept_failed += [row.tobytes().hex() for row in digests[failed]]
+            if estimates:
+                stale = np.flatnonzero(~states.fresh & living)
+                wanted = stale[self._is_wanted(batch, stale)]
+                seen.counts.not_wanted += len(stale) - len(wanted)
+                size = batch.select([*self._column.input_names]).nbytes
+                seen.counts.bytes_wanted += size * len(wanted) // max(1, batch.num_rows)
         return seen
 
-    def count_new(self) -> PassResult:
-        """The counts where there is no evidence."""
-        return PassResult(RowCounts(new=int(self._living.sum())))
-
-    def rewrite(self, compute: Computation, results: Results) -> tuple[DataFile, PassResult]:
+    def rewrite(self, engine: Engine) -> tuple[DataFile, PassResult]:
         """Write value and evidence of all physical rows, those that are not fresh computed; the file and what was done."""
         seen = PassResult()
+        calls, rows = engine.meter.calls, engine.meter.rows
         part = self._snapshot.manifest.schema.project(self._written)
-        file = write_batches(self.reader, part, self._rewritten(schema_to_arrow(part), compute, results, seen))
+        file = write_batches(self.reader, part, self._rewritten(schema_to_arrow(part), engine, seen))
+        seen.counts.calls, seen.counts.rows_given = engine.meter.calls - calls, engine.meter.rows - rows
         return file, seen
 
     def adopt(self) -> tuple[DataFile, PassResult]:
@@ -168,11 +215,11 @@ class FragmentWork:
         part = self._snapshot.manifest.schema.project(self._written)
         return write_batches(self.reader, part, self._adopted(schema_to_arrow(part), seen)), seen
 
-    def _batches(self) -> Iterator[tuple[pa.RecordBatch, Bools]]:
+    def _batches(self, at_once: int = 1) -> Iterator[tuple[pa.RecordBatch, Bools]]:
         source = self._snapshot.manifest.schema.project(self._input_ids | self._written)
         rows = RowSelection.span(0, self.reader.fragment.physical_rows)
         first = 0
-        for batch in self.reader.read(source, rows, batch_size=self._column.batch_rows):
+        for batch in self.reader.read(source, rows, batch_size=self._column.batch_rows * at_once):
             yield batch, self._living[first : first + batch.num_rows]
             first += batch.num_rows
 
@@ -188,43 +235,57 @@ class FragmentWork:
             setattr(counts, name, getattr(counts, name) + int((getattr(states, name) & living).sum()))
         seen.is_whole = seen.is_whole and bool((states.fresh | living).all())
 
-    def _rewritten(
-        self, target: pa.Schema, compute: Computation, results: Results, seen: PassResult
-    ) -> Iterator[pa.RecordBatch]:
+    def _rewritten(self, target: pa.Schema, engine: Engine, seen: PassResult) -> Iterator[pa.RecordBatch]:
         first = 0
-        for batch, living in self._batches():
+        for batch, living in self._batches(engine.concurrency):
             states, digests = self._judge(batch)
             self._count(seen, states, living)
-            stale = np.flatnonzero(~states.fresh & living)
-            seen.written.append(first + stale)
+            is_due = ~states.fresh & living
+            if not engine.retry_failed:
+                kept = np.flatnonzero(states.failed & living)
+                seen.kept_failed += [row.tobytes().hex() for row in digests[kept]]
+                seen.counts.left += len(kept)
+                is_due &= ~states.failed
+            rows, values, marks = self._computed(batch, np.flatnonzero(is_due), digests, engine, seen, first)
+            seen.written.append(first + rows)
             first += batch.num_rows
-            values, marks = self._computed(batch, stale, digests, compute, results, seen.counts)
-            yield self._overlaid(batch, target, stale, values, evidence_array(digests[stale], marks))
+            yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], marks))
 
     def _computed(
-        self, batch: pa.RecordBatch, stale: Any, digests: Any, compute: Computation, results: Results, counts: RowCounts
-    ) -> tuple[Any, Any]:
-        """Values for the stale rows, and what their evidence says of them."""
-        kind = compute.kind
+        self, batch: pa.RecordBatch, stale: Any, digests: Any, engine: Engine, seen: PassResult, first: int
+    ) -> tuple[Any, Any, Any]:
+        """Of the stale rows those that are settled now, their values, and what their evidence says."""
+        kind, counts = engine.compute.kind, seen.counts
         wanted = self._is_wanted(batch, stale)
         counts.not_wanted += len(stale) - int(wanted.sum())
-        rows = stale[wanted]
-        known, reused = results.find(digests[rows])
+        at = np.flatnonzero(wanted)
+        known, reused = engine.results.find(digests[stale[at]])
         counts.reused += len(reused)
-        given = rows[~known]
-        made, failed = self._call(batch, given, digests[given], compute, results)
+        due = at[~known]
+        num_given = engine.meter.allowed(len(due))
+        counts.left += len(due) - num_given
+        given = due[:num_given]
+        made, errors = self._call(batch, stale[given], digests[stale[given]], engine)
+        failed = np.array([bool(error) for error in errors], np.bool_)
         counts.failed_now += int(failed.sum())
+        for number in np.flatnonzero(failed):
+            row = stale[given[number]]
+            seen.failed.append(FailedRow(first + int(row), digests[row].tobytes().hex(), errors[number]))
         # In the order of the stale rows: those not wanted, those known, those computed.
         joined = pa.concat_arrays([pa.nulls(1, kind), reused, made])
         index = np.zeros(len(stale), np.int64)
-        at = np.flatnonzero(wanted)
         index[at[known]] = 1 + np.arange(len(reused))
-        index[at[~known]] = 1 + len(reused) + np.arange(len(made))
+        index[given] = 1 + len(reused) + np.arange(len(made))
+        is_settled = np.ones(len(stale), np.bool_)
+        is_settled[due[num_given:]] = False
         values = joined.take(arrow_of(index))
         marks = value_marks(values)
         marks[~wanted] = NOT_WANTED
-        marks[at[~known][failed]] = FAILED
-        return values, marks
+        marks[given[failed]] = FAILED
+        if not is_settled.all():
+            settled = np.flatnonzero(is_settled)
+            return stale[settled], values.take(arrow_of(settled)), marks[settled]
+        return stale, values, marks
 
     def _is_wanted(self, batch: pa.RecordBatch, rows: Any) -> Bools:
         if self._where is None:
@@ -232,22 +293,28 @@ class FragmentWork:
         wanted: Bools = numpy_of(evaluate(self._where, batch).fill_null(False), may_copy=True)[rows]
         return wanted
 
-    def _call(
-        self, batch: pa.RecordBatch, rows: Any, digests: Any, compute: Computation, results: Results
-    ) -> tuple[Any, Bools]:
+    def _call(self, batch: pa.RecordBatch, rows: Any, digests: Any, engine: Engine) -> tuple[Any, list[str]]:
+        """Values for rows, and the error of each. Each call's values are put aside as soon as it has answered."""
         if not len(rows):
-            return pa.nulls(0, compute.kind), np.zeros(0, np.bool_)
+            return pa.nulls(0, engine.compute.kind), []
         names = [*self._column.input_names]
         inputs = batch.select(names) if names else pa.RecordBatch.from_arrays([batch.column(0)], names=["_"])
         inputs = inputs if len(rows) == batch.num_rows else inputs.take(arrow_of(rows))
-        if self._column.declaration.on_error == "fail":
-            made, failed = compute(inputs), np.zeros(len(rows), np.bool_)
-        else:
-            pieces, told = row_by_row(compute, inputs)
-            made, failed = pa.concat_arrays(pieces), np.array(told, np.bool_)
-        fine = np.flatnonzero(~failed)
-        results.add(digests[fine], made if len(fine) == len(made) else made.take(arrow_of(fine)))
-        return made, failed
+        size = self._column.batch_rows
+        parts = [inputs.slice(start, size) for start in range(0, len(rows), size)]
+        made, errors = list[Any](), list[str]()
+        for pieces, told in _answers(engine, parts):
+            start, fine = len(errors), np.array([not error for error in told], np.bool_)
+            values = pa.concat_arrays(pieces)
+            settled = digests[start : start + len(told)]
+            if not fine.all():
+                kept = np.flatnonzero(fine)
+                engine.results.add(settled[kept], values.take(arrow_of(kept)))
+            else:
+                engine.results.add(settled, values)
+            made.append(values)
+            errors += told
+        return pa.concat_arrays(made), errors
 
     def _overlaid(self, batch: pa.RecordBatch, target: pa.Schema, rows: Any, values: Any, evidence: Any) -> pa.RecordBatch:
         new = {self._column.value.name: values, self._column.evidence.name: evidence}
@@ -269,3 +336,18 @@ class FragmentWork:
             rows = np.flatnonzero(states.new & living)
             values = batch.column(self._column.value.name).take(arrow_of(rows))
             yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], value_marks(values)))
+
+
+def _answers(engine: Engine, parts: list[pa.RecordBatch]) -> Iterator[tuple[list[Any], list[str]]]:
+    """What the function answers for each part, in order; several calls at once where that is asked for."""
+    if len(parts) < 2 or engine.concurrency < 2:
+        for part in parts:
+            yield row_by_row(engine.compute, part)
+        return
+    with Threads(max_workers=engine.concurrency, thread_name_prefix="lance-column") as threads:
+        calls = [threads.submit(row_by_row, engine.compute, part) for part in parts]
+        try:
+            for call in calls:
+                yield call.result()
+        finally:
+            threads.shutdown(cancel_futures=True)

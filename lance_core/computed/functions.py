@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import logging
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.computed.declaration import Declaration
+from lance_core.computed.limits import Answer, Meter, Pace
+from lance_core.computed.policies import seconds_before, shown_error
 from lance_core.errors import InputError
 from lance_core.expr import ast, evaluate_value, parse_value
 from lance_core.shortage import ARROW_ERRORS
@@ -35,18 +38,40 @@ _CHANGING = frozenset({"random", "uuid", "now", "today", "current_date", "curren
 
 
 class Computation:
-    """Computes one column; counts what it did. `close` it."""
+    """Computes one column, and tells the meter what that took. `close` it."""
 
-    def __init__(self, declaration: Declaration, field: pa.Field[Any], schema: pa.Schema, load: Load) -> None:
+    def __init__(
+        self,
+        declaration: Declaration,
+        field: pa.Field[Any],
+        schema: pa.Schema,
+        load: Load,
+        *,
+        meter: Meter | None = None,
+        pace: Pace | None = None,
+    ) -> None:
         self._field, self.kind = field, field.type
-        self.name = declaration.expression
+        self.name, self.policy = declaration.expression, declaration.policy
+        self.meter = meter or Meter()
+        self.code_changed = False
+        self._pace = pace or Pace(None)
         self._close: Callable[[], Any] = lambda: None
-        self.calls = self.rows = 0
         if declaration.kind == "sql":
             expr = parse_value(declaration.expression, schema)
             self._function: Callable[[pa.RecordBatch], Any] = lambda batch: evaluate_value(expr, batch)
         else:
-            self._function = self._loaded(load(declaration.expression), declaration.arguments)
+            found = load(declaration.expression)
+            now = code_digest(found)
+            self.code_changed = bool(declaration.code and now and declaration.code != now)
+            if self.code_changed:
+                log.warning(
+                    "the code of %s changed since column %r was declared, its version %r did not: values of both are mixed. "
+                    "Declare it with another version if it means something else now, or again as it is to end this warning.",
+                    self.name,
+                    field.name,
+                    declaration.version,
+                )
+            self._function = self._loaded(found, declaration.arguments)
 
     def _loaded(self, found: Any, arguments: Mapping[str, Any]) -> Callable[[pa.RecordBatch], Any]:
         if not inspect.isclass(found):
@@ -62,10 +87,27 @@ class Computation:
         return self.as_column(self.answer(batch), batch.num_rows)
 
     def answer(self, batch: pa.RecordBatch) -> Any:
-        """What the function returns for a batch."""
-        self.calls += 1
-        self.rows += batch.num_rows
-        return self._function(batch)
+        """What the function returns for a batch, tried again where its policy says so. Raises what the function raises."""
+        retry = 0
+        while True:
+            self._pace.wait()
+            self.meter.note(calls=1, rows=0 if retry else batch.num_rows)
+            try:
+                made = self._function(batch)
+            except MemoryError:
+                raise
+            except Exception as error:
+                if retry >= self.policy.retries or self.policy.action(error) != "retry":
+                    raise
+                seconds = seconds_before(retry, error)
+                log.info("%s: %s, another try in %.1f s", self.name, shown_error(error), seconds)
+                time.sleep(seconds)
+                retry += 1
+                continue
+            if isinstance(made, Answer):
+                self.meter.note(spent=made.spent)
+                return made.values
+            return made
 
     def as_column(self, made: Any, num_rows: int) -> Any:
         """What the function returned, as an array of the column's type."""
@@ -98,18 +140,23 @@ class Computation:
         self._close()
 
 
-def row_by_row(compute: Computation, batch: pa.RecordBatch) -> tuple[list[Any], list[bool]]:
-    """Arrays for pieces of a batch, and for which rows the function fails: found by halves. A wrong answer is raised."""
+def row_by_row(compute: Computation, batch: pa.RecordBatch) -> tuple[list[Any], list[str]]:
+    """Arrays for pieces of a batch, and for each row the error of the function, "" for none. Rows for which it fails are
+    found by halves, but where the call was tried again in vain. Raises a wrong answer, and what ends the refresh."""
     try:
         made = compute.answer(batch)
     except MemoryError:
         raise
     except Exception as error:  # whatever a user's function raises
-        if batch.num_rows == 1:
-            log.warning("%s failed for one row: %s", compute.name, type(error).__name__)
-            return [pa.nulls(1, compute.kind)], [True]
+        action = compute.policy.action(error)
+        if action == "fail" or (action == "retry" and compute.policy.last == "fail"):
+            raise
+        if batch.num_rows == 1 or action == "retry":
+            shown = shown_error(error)
+            log.warning("%s failed for %d rows: %s", compute.name, batch.num_rows, shown)
+            return [pa.nulls(batch.num_rows, compute.kind)], [shown] * batch.num_rows
     else:
-        return [compute.as_column(made, batch.num_rows)], [False] * batch.num_rows
+        return [compute.as_column(made, batch.num_rows)], [""] * batch.num_rows
     half = batch.num_rows // 2
     first, second = row_by_row(compute, batch.slice(0, half)), row_by_row(compute, batch.slice(half))
     return first[0] + second[0], first[1] + second[1]

@@ -15,8 +15,10 @@ any writer; the worst is work that was done in vain.
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +26,11 @@ from lance_core.commit.loop import commit_transaction
 from lance_core.commit.naming import data_path
 from lance_core.computed.declaration import declaration_of, find_declared, in_order
 from lance_core.computed.declare import give_evidence
-from lance_core.computed.fragments import DeclaredColumn, FragmentWork, PassResult, RowCounts, declared_column
-from lance_core.computed.functions import Computation, Load
-from lance_core.computed.results import Results
+from lance_core.computed.failures import FailedNote, read_failed, write_failed
+from lance_core.computed.fragments import DeclaredColumn, PassResult, RowCounts, declared_column
+from lance_core.computed.limits import UNBOUNDED, Budget, Meter
 from lance_core.computed.signatures import FreshNote, signature
-from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.computed.workers import Looked, Workers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.retry import remove_files
@@ -46,40 +48,74 @@ _ROUNDS = 40
 
 @dataclass(frozen=True)
 class RefreshOptions:
-    """`commit_every`: fragments that are published together. `dry_run`: count only. `deep`: read every fragment, whatever
-    was noted. `trust`: columns whose present values are taken over where they have no evidence."""
+    """`commit_every`: fragments that are published together. `deep`: read every fragment, whatever was noted. `trust`:
+    columns whose present values are taken over where they have no evidence. `budget`: what ends the refresh early. `task`:
+    who asked, for the note of failed rows; `properties`: text that is kept in its transactions."""
 
     commit_every: int = 16
-    dry_run: bool = False
     deep: bool = False
     trust: frozenset[str] = frozenset()
+    work: WorkOptions = field(default_factory=WorkOptions)
+    budget: Budget = UNBOUNDED
+    task: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether rows are only counted."""
+        return self.work.dry_run
 
 
 @dataclass
 class RefreshReport:
-    """What a refresh did: the version it ended on, the versions it made, and the rows of each column."""
+    """What a refresh did: the version it ended on, the versions it made, and the rows of each column.
+
+    `stopped`: the bound of the budget that ended it, "" when it did all. `spent`: what functions said they spent, by column.
+    `code_changed`: columns whose function has other code than when they were declared, under the same version. `estimated`,
+    of a dry run: what computing would cost, by column, at the price of the last refresh that told one.
+    """
 
     version: int = 0
     num_versions: int = 0
     columns: dict[str, RowCounts] = field(default_factory=dict)
     fragments_skipped: int = 0
     fragments_written: int = 0
+    stopped: str = ""
+    spent: dict[str, dict[str, float]] = field(default_factory=dict)
+    code_changed: list[str] = field(default_factory=list)
+    estimated: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def stale(self) -> int:
         """Rows that were not fresh, over all columns; after a dry run: that a refresh would compute."""
         return sum(counts.stale for counts in self.columns.values())
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the number of stale rows of each column."""
+        columns = {name: {"stale": counts.stale, **asdict(counts)} for name, counts in self.columns.items()}
+        return {**asdict(self), "columns": columns, "stale": self.stale}
 
-def refresh(snapshot: Snapshot, columns: Sequence[str] | None, load: Load, options: RefreshOptions) -> RefreshReport:
+
+def refresh(
+    snapshot: Snapshot,
+    columns: Sequence[str] | None,
+    workers: Workers,
+    options: RefreshOptions,
+    *,
+    meter: Meter | None = None,
+) -> RefreshReport:
     """Refresh declared columns (None: all), each after those that it reads. Raises what a function raises, CommitError."""
     schema = snapshot.manifest.schema
     for name in columns or ():
         find_declared(schema, name)
-    report = RefreshReport(version=snapshot.version)
+    report, meter = RefreshReport(version=snapshot.version), meter or Meter(options.budget)
     for name in in_order(schema):
         if columns is None or name in columns:
-            snapshot = _ColumnRefresh(name, load, options, report).run(snapshot)
+            before = dict(meter.spent)
+            snapshot = _ColumnRefresh(name, workers, options, report, meter).run(snapshot)
+            used = {key: amount - before.get(key, 0.0) for key, amount in meter.spent.items()}
+            if spent := {key: amount for key, amount in used.items() if amount}:
+                report.spent[name] = spent
     report.version = snapshot.version
     return report
 
@@ -96,18 +132,19 @@ class _Written:
 class _ColumnRefresh:
     """The refresh of one column."""
 
-    def __init__(self, name: str, load: Load, options: RefreshOptions, report: RefreshReport) -> None:
-        self._name, self._load, self._options, self._report = name, load, options, report
+    def __init__(self, name: str, workers: Workers, options: RefreshOptions, report: RefreshReport, meter: Meter) -> None:
+        self._name, self._workers, self._options, self._report, self._meter = name, workers, options, report, meter
         self._counts = report.columns.setdefault(name, RowCounts())
-        self._results: Results | None = None
-        self._compute: Computation | None = None
+        self._failed: list[tuple[int, str, str]] = []
+        self._kept_failed: set[str] = set()
 
     def run(self, snapshot: Snapshot) -> Snapshot:
         """Rounds until one ends with nothing thrown away."""
+        is_done = False
         try:
             for _ in range(_ROUNDS):
                 snapshot, is_done = self._round(snapshot)
-                if is_done:
+                if is_done or self._report.stopped:
                     break
             else:
                 raise RetryableConflictError(
@@ -117,12 +154,11 @@ class _ColumnRefresh:
                     cure="Run the refresh again; what it published stays.",
                 )
         finally:
-            if self._compute is not None:
-                self._counts.calls += self._compute.calls
-                self._counts.rows_given += self._compute.rows
-                self._compute.close()
-        if self._results is not None:
-            self._results.clear()
+            is_whole = is_done and not self._report.stopped
+            if self._workers.end_column(is_published=is_whole):
+                self._report.code_changed.append(self._name)
+            if not self._options.dry_run:
+                self._note_failed(snapshot, is_whole=is_whole)
         return snapshot
 
     def _round(self, snapshot: Snapshot) -> tuple[Snapshot, bool]:
@@ -132,6 +168,7 @@ class _ColumnRefresh:
         if evidence_of(schema, item) is None:
             if self._options.dry_run:
                 self._counts.new += snapshot.manifest.num_rows
+                self._counts.left += snapshot.manifest.num_rows
                 return snapshot, True
             snapshot = give_evidence(snapshot, item, declaration_of(item))
             self._report.num_versions += 1
@@ -145,58 +182,62 @@ class _ColumnRefresh:
             return newest, False  # the version was cleaned up in the meantime
 
     def _walk(self, snapshot: Snapshot, column: DeclaredColumn) -> tuple[Snapshot, bool]:
-        schema, declaration = snapshot.manifest.schema, column.declaration
-        note = FreshNote(snapshot.store, declaration.id, declaration.identity)
-        ids = column.all_ids(schema)
+        note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
+        ids = column.all_ids(snapshot.manifest.schema)
+        due = self._due(snapshot, note, ids)
         newest, pending, is_done = snapshot, list[_Written](), True
-        for fragment in snapshot.manifest.fragments:
-            if not self._options.deep and note.knows(fragment, ids):
-                self._counts.fresh += fragment.num_rows
-                self._report.fragments_skipped += 1
-                continue
-            written = self._fragment(snapshot, fragment, column, note, ids)
-            if written is None:
-                continue
-            pending.append(written)
+        at_once, begin = self._workers.at_once, 0
+        while begin < len(due) and not self._is_used_up():
+            for looked in self._workers.look(snapshot, column, due[begin : begin + at_once], self._meter):
+                begin += 1
+                written = self._looked(looked, note, ids)
+                if written is not None:
+                    pending.append(written)
             if len(pending) >= self._options.commit_every:
                 newest, is_whole = self._publish(newest, pending, column, note)
                 is_done, pending = is_done and is_whole, []
         if pending:
             newest, is_whole = self._publish(newest, pending, column, note)
             is_done = is_done and is_whole
+        if begin < len(due) or (self._counts.left and not self._options.dry_run):
+            self._is_used_up()
+        unseen = sum(fragment.num_rows for fragment in due[begin:])
+        self._counts.unseen += unseen
+        self._counts.left += unseen
         note.save()
         return newest, is_done
 
-    def _fragment(
-        self, snapshot: Snapshot, fragment: Fragment, column: DeclaredColumn, note: FreshNote, ids: frozenset[int]
-    ) -> _Written | None:
-        """Look at a fragment; its new file, None when there is nothing to write."""
-        work = FragmentWork(reader_of(snapshot, fragment), column)
-        trusts = self._name in self._options.trust
-        if work.has_evidence or self._options.dry_run:
-            seen = work.examine() if work.has_evidence else work.count_new()
-            if not seen.counts.stale or self._options.dry_run:
-                self._counts.add(seen.counts)
-                if not seen.counts.stale:
-                    note.add(fragment, ids, is_whole=seen.is_whole)
-                return None
-        elif not fragment.num_rows:
-            return None
-        if trusts:
-            file, seen = work.adopt()
-        else:
-            file, seen = work.rewrite(*self._engine(snapshot, column))
-        self._report.fragments_written += 1
-        return _Written(fragment, file, seen)
+    def _due(self, snapshot: Snapshot, note: FreshNote, ids: frozenset[int]) -> list[Fragment]:
+        """The fragments that no refresh found fresh as they are."""
+        due = []
+        for fragment in snapshot.manifest.fragments:
+            if self._options.deep or not note.knows(fragment, ids):
+                due.append(fragment)
+                continue
+            self._counts.fresh += fragment.num_rows
+            self._report.fragments_skipped += 1
+        return due
 
-    def _engine(self, snapshot: Snapshot, column: DeclaredColumn) -> tuple[Computation, Results]:
-        """What computes, and what was computed; made when the first row needs it."""
-        if self._compute is None or self._results is None:
-            declaration, target = column.declaration, snapshot.arrow_schema.field(self._name)
-            self._compute = Computation(declaration, target, snapshot.arrow_schema, self._load)
-            kept = snapshot.store if declaration.kind == "python" else None
-            self._results = Results(kept, declaration.id, declaration.identity, target.type)
-        return self._compute, self._results
+    def _is_used_up(self) -> bool:
+        if not self._options.dry_run and self._meter.used_up:
+            self._report.stopped = self._meter.used_up
+        return bool(self._report.stopped)
+
+    def _looked(self, looked: Looked, note: FreshNote, ids: frozenset[int]) -> _Written | None:
+        """Count what was seen of a fragment; its new file, None when there is none."""
+        seen = looked.seen
+        # Calls count where they were made, not where their values landed.
+        self._counts.calls += seen.counts.calls
+        self._counts.rows_given += seen.counts.rows_given
+        seen.counts.calls = seen.counts.rows_given = 0
+        if looked.file is not None:
+            self._report.fragments_written += 1
+            return _Written(looked.fragment, looked.file, seen)
+        self._counts.add(seen.counts)
+        self._kept_failed.update(seen.kept_failed)
+        if not seen.counts.stale:
+            note.add(looked.fragment, ids, is_whole=seen.is_whole)
+        return None
 
     def _publish(
         self, snapshot: Snapshot, pending: Sequence[_Written], column: DeclaredColumn, note: FreshNote
@@ -211,7 +252,9 @@ class _ColumnRefresh:
             if not left:
                 return newest, False
             try:
-                manifest = commit_transaction(newest.store, _update(newest, left, column), opened=newest.opened)
+                manifest = commit_transaction(
+                    newest.store, _update(newest, left, column, self._options.properties), opened=newest.opened
+                )
             except (RetryableConflictError, IncompatibleConflictError):
                 continue
             self._landed(manifest.fragments, left, column.all_ids(manifest.schema), note)
@@ -241,12 +284,34 @@ class _ColumnRefresh:
         there = FragmentList.of(fragments)
         self._report.num_versions += 1
         for item in landed:
-            counts = item.seen.counts
-            self._counts.add(counts)
+            self._counts.add(item.seen.counts)
+            first = item.before.id << 32
+            self._failed += [(first + row.offset, row.digest, row.error) for row in item.seen.failed]
+            self._kept_failed.update(item.seen.kept_failed)
             now = there.get(item.before.id)
-            if now is not None and not counts.failed_now and self._name not in self._options.trust:
+            if now is not None and item.seen.is_fresh and self._name not in self._options.trust:
                 # Deleted rows count as they were when it was read: whoever deleted more took nothing back.
                 note.add(replace(now, deletion_file=item.before.deletion_file), ids, is_whole=item.seen.is_whole)
+
+    def _note_failed(self, snapshot: Snapshot, *, is_whole: bool) -> None:
+        """Note which rows failed; of those that were noted before, what was not tried now."""
+        item = next((item for item in declared_fields(snapshot.manifest.schema) if item.name == self._name), None)
+        if item is None:
+            return
+        column_id = declaration_of(item).id
+        if not column_id:
+            return
+        before = read_failed(snapshot.store, column_id)
+        tries = {row.digest: row.tries for row in before.rows}
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        rows = [
+            FailedNote(address, digest, error, tries.get(digest, 0) + 1, now, self._options.task)
+            for address, digest, error in self._failed
+        ]
+        tried = {row.digest for row in rows}
+        rows += [row for row in before.rows if row.digest not in tried and (not is_whole or row.digest in self._kept_failed)]
+        if rows or before.rows:
+            write_failed(snapshot.store, column_id, rows)
 
 
 def _newest(snapshot: Snapshot) -> Snapshot:
@@ -260,7 +325,9 @@ def _same_files(now: Fragment | None, before: Fragment, ids: frozenset[int]) -> 
     return next(found) == next(found)
 
 
-def _update(newest: Snapshot, landed: Sequence[_Written], column: DeclaredColumn) -> Transaction:
+def _update(
+    newest: Snapshot, landed: Sequence[_Written], column: DeclaredColumn, properties: Mapping[str, str]
+) -> Transaction:
     there = FragmentList.of(newest.manifest.fragments)
     changed, offsets = [], {}
     for item in landed:
@@ -274,4 +341,4 @@ def _update(newest: Snapshot, landed: Sequence[_Written], column: DeclaredColumn
         update_mode=UpdateMode.REWRITE_COLUMNS,
         updated_fragment_offset_bitmaps=offsets if newest.manifest.uses_stable_row_ids else {},
     )
-    return Transaction(newest.version, str(uuids.uuid4()), operation)
+    return Transaction(newest.version, str(uuids.uuid4()), operation, properties=dict(properties))

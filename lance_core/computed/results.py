@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -52,7 +53,7 @@ class Results:
 
     def add(self, digests: Any, values: Any) -> None:
         """Keep what one call of the function gave."""
-        if self._held > _MAX_HELD:
+        if self._held > _MAX_HELD or not len(digests):
             return
         self._keep(digests, values)
         if self._store is None:
@@ -65,14 +66,15 @@ class Results:
         else:
             self._paths.append(path)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The objects that are known here."""
+        return tuple(self._paths)
+
     def clear(self) -> None:
         """Forget everything that is known here: it is published. Never fails."""
-        for path in self._paths:
-            try:
-                if self._store is not None:
-                    self._store.delete(path)
-            except LanceError as error:
-                log.warning("%s stays behind: %s", path, error)
+        if self._store is not None:
+            remove_results(self._store, self._paths)
         self._places, self._values, self._paths, self._held = {}, [], [], 0
 
     def _keep(self, digests: Any, values: Any) -> None:
@@ -104,6 +106,15 @@ class Results:
             return
         rows = np.frombuffer(b"".join(cast("list[bytes]", digests.to_pylist())), np.uint8).reshape(-1, 16)
         self._keep(rows, values)
+
+
+def remove_results(store: Store, paths: Iterable[str]) -> None:
+    """Remove objects whose values are published. Never fails."""
+    for path in paths:
+        try:
+            store.delete(path)
+        except LanceError as error:
+            log.warning("%s stays behind: %s", path, error)
 
 
 def _none(kind: pa.DataType) -> Any:

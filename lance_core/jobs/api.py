@@ -5,6 +5,7 @@
     run            carry a spec out in this process: stage work, or do what takes effect at once
     find_done      has this identity landed, or is it staged already?     -> no Spark is started for it
     read_result    after a run elsewhere: the reference in the table's staged registry, where results are kept
+    refresh_result what a refresh of declared columns did
     watch          what became of a job that runs elsewhere
     abort          give up attempts that will never finish: `abort_rejected`: what gates refused
     commit         publish staged transactions as versions
@@ -75,6 +76,8 @@ __all__ = [
     "raising_driver_errors",
     "read_result",
     "reference_of",
+    "refresh_lines",
+    "refresh_result",
     "report_lines",
     "revealed",
     "run",
@@ -138,6 +141,23 @@ def as_cleared(spec: JobSpec, *, options: Options) -> JobSpec:
     if spec.cleared or not (asked.get("created") or asked.get("max_tries")):
         return spec
     return landed_work.as_cleared(open_store(spec.uri, options), spec)
+
+
+def refresh_result(spec: JobSpec, reference: Mapping[str, Any], *, options: Options) -> dict[str, Any]:
+    """What the refresh of a spec's identity did: its counts, where its record is there, and the version."""
+    from lance_core.computed.history import read_record
+
+    record = read_record(open_store(spec.uri, options), str(reference["identity"]))
+    known: Mapping[str, Any] = {"columns": {}} if record is None else record.report
+    version = known.get("version", int(reference["read_version"]) + 1)
+    return {**known, "version": version, "identity": reference["identity"]}
+
+
+def refresh_lines(report: Mapping[str, Any]) -> list[str]:
+    """What a refresh did, a line for each column."""
+    from lance_core.jobs.acts.refresh import report_lines as lines
+
+    return lines(report)
 
 
 def _as_it_lands(spec: JobSpec) -> JobSpec:

@@ -19,16 +19,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.computed.declaration import Declaration, OnError
+from lance_core.computed.declaration import Declaration, find_declared
 from lance_core.computed.declare import declare, undeclare
+from lance_core.computed.failures import FailedRows, read_failed
 from lance_core.computed.functions import Load, code_digest, refuse_changing
+from lance_core.computed.history import add_estimate, write_record
+from lance_core.computed.limits import Budget
+from lance_core.computed.policies import DEFAULT_RETRIES, OnError, check_policy
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
+from lance_core.computed.signatures import is_column_id
+from lance_core.computed.workers import HereWorkers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, field_of, parse_filter, parse_value
+from lance_core.format import declared
 from lance_core.jobs.specs.load_function import allowed_callables, load_function
 
 Uri = str | os.PathLike[str]
+_MOST_AT_ONCE = 256
 Functions = Collection[str] | Mapping[str, Any]
 
 
@@ -46,6 +54,7 @@ def declare_column(
     revision: str = "",
     where: str | None = None,
     on_error: OnError = "fail",
+    retries: int = DEFAULT_RETRIES,
     batch_size: int | None = None,
     trust_existing: bool = False,
     functions: Functions | None = None,
@@ -56,8 +65,9 @@ def declare_column(
     Either `sql`, an expression over other columns, or `function`, "module:function" or "module:Class", which gets record
     batches of `inputs` with `arguments` (plain JSON values) and returns a value of `type` for each row. A column that the
     table does not have is added, and null until it is refreshed. `where`: only these rows are wanted. `on_error="skip"`: a
-    row for which the function fails is null and tried again by each refresh, in place of ending it. `batch_size`: rows of
-    one call, 1,024 for functions unless given.
+    row for which the function fails is null and noted as failed, in place of ending the refresh; a mapping says so by
+    exception or status, and what is tried again, up to `retries` times, as
+    `{"429": "retry", "ValueError": "skip", "*": "fail"}`. `batch_size`: rows of one call, 1,024 for functions unless given.
 
     The definition is what is passed here: another expression, function, `version`, `arguments`, `model` or `revision` makes
     every row stale; the function's code does not. `trust_existing`: the values that the column has are taken over, and only
@@ -66,10 +76,52 @@ def declare_column(
     Raises InputError for a column that cannot be declared so, FilterError for SQL, CommitError.
     """
     snapshot = open_snapshot(uri, storage_options=storage_options)
+    made, kind = declaration(
+        snapshot,
+        name,
+        sql=sql,
+        function=function,
+        type=type,
+        inputs=inputs,
+        version=version,
+        arguments=arguments,
+        model=model,
+        revision=revision,
+        where=where,
+        on_error=on_error,
+        retries=retries,
+        batch_size=batch_size,
+        functions=functions,
+    )
+    landed = declare(snapshot, name, made, kind)
+    if trust_existing:
+        workers = HereWorkers(loader(functions), WorkOptions(trusts=True))
+        return refresh(landed, [name], workers, RefreshOptions(trust=frozenset({name}))).version
+    return landed.version
+
+
+def declaration(
+    snapshot: Snapshot,
+    name: str,
+    *,
+    sql: str | None,
+    function: str | None,
+    type: pa.DataType | None,
+    inputs: Sequence[str] | None,
+    version: str,
+    arguments: Mapping[str, Any] | None,
+    model: str,
+    revision: str,
+    where: str | None,
+    on_error: OnError,
+    retries: int,
+    batch_size: int | None,
+    functions: Functions | None,
+) -> tuple[Declaration, pa.DataType | None]:
+    """What `declare_column` would declare, and the type of a column that is added. InputError, FilterError."""
     if (sql is None) == (function is None):
         raise InputError("declare_column takes either sql or function", cure="Pass one of them.")
-    if on_error not in ("fail", "skip"):
-        raise InputError(f"unknown on_error {on_error!r}", cure='Use "fail" or "skip".')
+    check_policy(on_error, retries)
     if batch_size is not None and batch_size < 1:
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
     made = (
@@ -77,26 +129,25 @@ def declare_column(
     )
     if sql is not None and inputs is not None:
         raise InputError("inputs cannot be combined with sql, which names them itself")
-    declaration, kind = made
+    computed, kind = made
     asked = () if where is None else columns_of(parse_filter(where, snapshot.arrow_schema))
-    declaration = Declaration(
-        kind=declaration.kind,
-        expression=declaration.expression,
-        inputs=tuple(dict.fromkeys([*declaration.inputs, *sorted(asked)])),
-        version=version,
-        arguments=_plain(arguments or {}),
-        model=model,
-        revision=revision,
-        where=where or "",
-        on_error=on_error,
-        batch_size=batch_size,
-        code=declaration.code,
+    return (
+        Declaration(
+            kind=computed.kind,
+            expression=computed.expression,
+            inputs=tuple(dict.fromkeys([*computed.inputs, *sorted(asked)])),
+            version=version,
+            arguments=_plain(arguments or {}),
+            model=model,
+            revision=revision,
+            where=where or "",
+            on_error=on_error,
+            retries=retries,
+            batch_size=batch_size,
+            code=computed.code,
+        ),
+        kind,
     )
-    landed = declare(snapshot, name, declaration, kind)
-    if trust_existing:
-        options = RefreshOptions(trust=frozenset({name}))
-        return refresh(landed, [name], loader(functions), options).version
-    return landed.version
 
 
 def _from_sql(snapshot: Snapshot, name: str, sql: str, kind: pa.DataType | None) -> tuple[Declaration, pa.DataType | None]:
@@ -147,6 +198,12 @@ def refresh_columns(
     commit_every: int = 16,
     dry_run: bool = False,
     deep: bool = False,
+    retry_failed: bool = True,
+    max_rows: int | None = None,
+    max_seconds: float | None = None,
+    max_spent: Mapping[str, float] | None = None,
+    concurrency: int = 1,
+    calls_per_second: float | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> RefreshReport:
     """Compute what is new, changed, failed, written over or of an older definition, and nothing else.
@@ -154,7 +211,11 @@ def refresh_columns(
     `columns`: declared ones, None for all; each comes after those that it reads. `functions`: the functions that may run, by
     name ("module:function") or as a mapping of names to objects; others only where `LANCE_ALLOWED_CALLABLES` holds them.
     `commit_every`: fragments that are published in one version. `dry_run`: count, compute and write nothing. `deep`: read
-    every fragment, also those that an earlier refresh noted as fresh.
+    every fragment, also those that an earlier refresh noted as fresh. `retry_failed=False`: rows that failed stay so.
+
+    `max_rows`, `max_seconds`, `max_spent` (by the names of a function's `Answer`) end the refresh when they are used up:
+    what was computed is published, the rest stays stale, the report says which bound it was (`stopped`). `concurrency`:
+    calls of a function that are made at once, in threads. `calls_per_second`: no more of them begin.
 
     Raises InputError for a column that is not declared and for a function that is not allowed, CommitError, and whatever a
     function raises where its declaration says `on_error="fail"`.
@@ -163,8 +224,40 @@ def refresh_columns(
         raise InputError(f"columns must be a list of names, got {columns!r}", cure=f"Pass [{columns!r}].")
     if commit_every < 1:
         raise InputError(f"commit_every must be at least 1, got {commit_every}")
-    options = RefreshOptions(commit_every=commit_every, dry_run=dry_run, deep=deep)
-    return refresh(open_snapshot(uri, storage_options=storage_options), columns, loader(functions), options)
+    work = work_options(
+        dry_run=dry_run, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
+    )
+    budget = Budget(max_rows, max_seconds, dict(max_spent or {}))
+    options = RefreshOptions(commit_every=commit_every, deep=deep, work=work, budget=budget)
+    snapshot = open_snapshot(uri, storage_options=storage_options)
+    report = refresh(snapshot, columns, HereWorkers(loader(functions), work), options)
+    if dry_run:
+        add_estimate(report, snapshot.store)
+    elif report.fragments_written:
+        write_record(snapshot.store, report)
+    return report
+
+
+def work_options(*, dry_run: bool, retry_failed: bool, concurrency: int, calls_per_second: float | None) -> WorkOptions:
+    """What is to be done with fragments. InputError for a number that cannot be."""
+    if not 1 <= concurrency <= _MOST_AT_ONCE:
+        raise InputError(f"concurrency must be between 1 and {_MOST_AT_ONCE}, got {concurrency}")
+    if calls_per_second is not None and not calls_per_second > 0:
+        raise InputError(f"calls_per_second must be more than 0, got {calls_per_second}")
+    return WorkOptions(
+        dry_run=dry_run, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
+    )
+
+
+def failed_rows(uri: Uri, column: str, *, storage_options: Mapping[str, str] | None = None) -> FailedRows:
+    """The rows of a declared column for which its function failed when it was last tried, 10,000 of them at most.
+
+    InputError when the column is not declared.
+    """
+    snapshot = open_snapshot(uri, storage_options=storage_options)
+    item = find_declared(snapshot.manifest.schema, column)
+    column_id = declared.text_of(item.metadata, declared.ID)
+    return read_failed(snapshot.store, column_id) if is_column_id(column_id) else FailedRows()
 
 
 def loader(functions: Functions | None) -> Load:

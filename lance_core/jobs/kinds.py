@@ -74,6 +74,7 @@ KINDS: Mapping[str, Kind] = {
         refresh=f"{_PLANS}.compact:refresh",
     ),
     "create_table": Kind(f"{_SPECS}.definition:CreateTableSpec", act=f"{_ACTS}.definition:create_table"),
+    "declare_column": Kind(f"{_SPECS}.columns:DeclareColumnSpec", act=f"{_ACTS}.declared:declare"),
     "delete": Kind(f"{_SPECS}.edits:DeleteSpec", plan=f"{_PLANS}.delete:plan_delete", reexecutes=True),
     "describe": Kind(f"{_SPECS}.definition:DescribeSpec", act=f"{_ACTS}.definition:describe_table"),
     "drop_columns": Kind(f"{_SPECS}.definition:DropColumnsSpec", act=f"{_ACTS}.definition:drop_columns"),
@@ -95,6 +96,7 @@ KINDS: Mapping[str, Kind] = {
         f"{_SPECS}.branches:PublishBranchSpec", plan=f"{_PLANS}.publish_branch:plan_publish", replaces_rows=True
     ),
     "query": Kind(f"{_SPECS}.definition:QuerySpec", act=f"{_ACTS}.query:query"),
+    "refresh_columns": Kind(f"{_SPECS}.columns:RefreshColumnsSpec", act=f"{_ACTS}.refresh:refresh_columns"),
     "replace_where": Kind(
         f"{_SPECS}.edits:ReplaceWhereSpec",
         plan=f"{_PLANS}.replace_where:plan_replace",
@@ -105,6 +107,7 @@ KINDS: Mapping[str, Kind] = {
     "sql": Kind(f"{_SPECS}.definition:SqlSpec", act=f"{_ACTS}.sql:sql"),
     "table_config": Kind(f"{_SPECS}.definition:TableConfigSpec", act=f"{_ACTS}.definition:table_config"),
     "tag": Kind(f"{_SPECS}.maintenance:TagSpec", act=f"{_ACTS}.tag:tag"),
+    "undeclare_columns": Kind(f"{_SPECS}.columns:UndeclareColumnsSpec", act=f"{_ACTS}.declared:undeclare"),
     "update": Kind(f"{_SPECS}.edits:UpdateSpec", plan=f"{_PLANS}.update:plan_update", reexecutes=True),
     "validate": Kind(f"{_SPECS}.maintenance:ValidateSpec", act=f"{_ACTS}.validate:validate"),
 }

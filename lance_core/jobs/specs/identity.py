@@ -52,7 +52,9 @@ _OF_TASK = 18
 """Characters of an identity that the map indices of one task share: 60 random bits; the others tell the indices apart."""
 
 
-DEFAULT_ON_CLEAR: Mapping[str, str] = {"overwrite": "again", "replace_where": "again", "merge": "again"}
+DEFAULT_ON_CLEAR: Mapping[str, str] = {
+    "overwrite": "again", "replace_where": "again", "merge": "again", "refresh_columns": "again",
+}  # fmt: skip
 """What a person's clear means for work that landed: doing these again gives the same rows. For every other kind: "fail"."""
 
 

@@ -16,6 +16,7 @@ from lance_core.errors import InputError
 from lance_core.jobs.kinds import KINDS, load, spec_from_json, spec_from_plain
 from lance_core.jobs.runtime.landed_work import NOT_THE_WORK
 from lance_core.jobs.specs.branches import PublishBranchSpec
+from lance_core.jobs.specs.columns import DeclareColumnSpec, RefreshColumnsSpec, UndeclareColumnsSpec
 from lance_core.jobs.specs.definition import (
     AlterColumnsSpec,
     CheckSpec,
@@ -77,6 +78,11 @@ SPECS: list[JobSpec] = [
     OptimizeIndicesSpec(uri="/t", index_names=("a",), num_indices_to_merge=0),
     RestoreSpec(uri="/t", tag="v1", expected_version=4),
     ValidateSpec(uri="/t", deep=False),
+    DeclareColumnSpec(
+        uri="/t", column="v", function="m:f", inputs=("text",), data_type="float", list_size=4, on_error={"429": "retry"}
+    ),
+    UndeclareColumnsSpec(uri="/t", columns=("v",)),
+    RefreshColumnsSpec(uri="/t", columns=("v",), functions=("m:f",), max_spent={"usd": 2.5}, retry_failed=False),
     DropColumnsSpec(uri="/t", columns=("a", "b.c")),
     AlterColumnsSpec(uri="/t", alterations=({"path": "a", "name": "b", "nullable": True},)),
     DropIndexSpec(uri="/t", name="a_idx"),

@@ -28,6 +28,7 @@ from airflow_lance.operators.clone import LanceCloneOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.compact import LanceCompactOperator
 from airflow_lance.operators.create_table import LanceCreateTableOperator
+from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.describe import LanceDescribeOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
@@ -41,6 +42,7 @@ from airflow_lance.operators.missing_partitions import LanceMissingPartitionsOpe
 from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.query import LanceQueryOperator
+from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
 from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
@@ -48,6 +50,7 @@ from airflow_lance.operators.sql import LanceSqlOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
+from airflow_lance.operators.undeclare_columns import LanceUndeclareColumnsOperator
 from airflow_lance.operators.update import LanceUpdateOperator
 from airflow_lance.operators.validate import LanceValidateOperator
 from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish
@@ -176,6 +179,9 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         ),
         LanceAlterColumnsOperator(task_id="alter", uri=f"{URI}.clone", alterations=[{"path": "value", "name": "price"}]),
         LanceRenameColumnOperator(task_id="rename", uri=f"{URI}.clone", column="price", new_name="worth"),
+        LanceDeclareColumnOperator(task_id="declare", uri=f"{URI}.clone", column="half", sql="worth / 2"),
+        LanceRefreshColumnsOperator(task_id="refresh", uri=f"{URI}.clone", execution="local"),
+        LanceUndeclareColumnsOperator(task_id="undeclare", uri=f"{URI}.clone", columns=["half"]),
         LanceDropColumnsOperator(task_id="drop_columns", uri=f"{URI}.clone", columns=["twice"]),
         LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
         LanceDropTableOperator(task_id="drop_table", uri=f"{URI}.clone"),

@@ -1,0 +1,87 @@
+"""Declare how a column is computed: takes effect at once, and computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.operators.immediate import LanceImmediateOperator
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import ImmediateArguments
+
+
+class LanceDeclareColumnOperator(LanceImmediateOperator):
+    """Declare a column, which `LanceRefreshColumnsOperator` then keeps true. The same declaration again makes no version.
+
+    Arguments of `LanceImmediateOperator`, and one of sql, function:
+
+    :param column: its name; a column that the table does not have is added, and null until it is refreshed. (templated)
+    :param sql: an expression over other columns, in Lance's own SQL. (templated)
+    :param function: "module:function" or "module:Class", which gets record batches of `inputs` with `arguments` and returns
+        a value for each row.
+    :param inputs: the columns that the function reads, with `function` only.
+    :param data_type: the type of a column that is added, as in Spark DDL, such as "string" or "float".
+    :param list_size: the column is a vector of so many values of `data_type`.
+    :param version: of the definition: another one makes every row stale. (templated)
+    :param arguments: of the function, plain JSON values; part of the definition. (templated)
+    :param model: a part of the definition, for people. (templated)
+    :param revision: a part of the definition, for people. (templated)
+    :param where: SQL; the other rows are not computed and hold null. (templated)
+    :param on_error: what becomes of a row for which the function fails: "fail" ends the refresh, "skip" remembers the row; a
+        mapping says so by exception or status: `{"429": "retry", "ValueError": "skip", "*": "fail"}`.
+    :param error_retries: how often a call is made again where `on_error` says "retry".
+    :param batch_size: rows of one call, 1,024 unless given.
+    :param trust_existing: take over the values that the column has.
+    :param confirm: a definition that takes the place of another one makes every row stale, and is an error without it.
+    """
+
+    spec = "lance_core.jobs.specs.columns:DeclareColumnSpec"
+
+    template_fields: Sequence[str] = (
+        *LanceImmediateOperator.template_fields, "column", "sql", "version", "arguments", "model", "revision", "where",
+    )  # fmt: skip
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **LanceImmediateOperator.template_fields_renderers, "sql": "sql", "arguments": "json", "where": "sql",
+    }  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        column: str,
+        sql: str | None = None,
+        function: str | None = None,
+        inputs: Sequence[str] = (),
+        data_type: str | None = None,
+        list_size: int | None = None,
+        version: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        model: str = "",
+        revision: str = "",
+        where: str | None = None,
+        on_error: str | Mapping[str, str] = "fail",
+        error_retries: int = 3,
+        batch_size: int | None = None,
+        trust_existing: bool = False,
+        confirm: bool = False,
+        **kwargs: Unpack[ImmediateArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        self.column = column
+        self.sql = sql
+        self.function = function
+        self.inputs = list(inputs)
+        self.data_type = data_type
+        self.list_size = list_size
+        self.version = version
+        self.arguments = dict(arguments or {})
+        self.model = model
+        self.revision = revision
+        self.where = where
+        self.on_error = on_error
+        self.error_retries = error_retries
+        self.batch_size = batch_size
+        self.trust_existing = trust_existing
+        self.confirm = confirm

@@ -1,0 +1,123 @@
+"""Keep declared columns true: compute the rows that are not, here or on Spark, and publish them some fragments at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_lance.compat import Context
+from airflow_lance.execution.arguments import identity_of
+from airflow_lance.execution.errors import as_airflow_errors
+from airflow_lance.lineage import Touched
+from airflow_lance.operators.stage import LanceStageOperator
+from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from airflow_lance.signatures import StageArguments
+    from lance_core.jobs.specs.spec import JobSpec
+
+
+class LanceRefreshColumnsOperator(LanceStageOperator):
+    """Compute the rows of declared columns that are new, changed, failed, written over or of an older definition, and
+    publish them. A kill keeps what was published, and values that a function gave: the next try goes on.
+
+    It publishes itself, so it takes neither gates nor a commit task. A person's clear refreshes once more, which computes
+    what is stale then. The result has the counts of each column. Arguments of `LanceStageOperator`, and
+
+    :param columns: declared columns; none means all. (templated)
+    :param functions: the functions that may run, as "module:name". A table names functions, and they run only where this
+        argument or `[lance] allowed_callables` names them too.
+    :param commit_every: fragments that are published in one version; on Spark, also those computed at a time. (templated)
+    :param deep: read every fragment, also those that were noted as fresh.
+    :param retry_failed: whether rows for which the function failed before are tried.
+    :param max_rows: end when so many rows were given to functions; the rest stays stale for the next run. (templated)
+    :param max_seconds: end after so many seconds. (templated)
+    :param max_spent: end when functions have spent so much, by the names of their `Answer`, as `{"usd": 20}`.
+    :param concurrency: calls of a function that are made at once, in threads of each task.
+    :param calls_per_second: calls that begin in a second at most, for each task.
+    :param rows_per_task: on Spark, a task takes fragments of about so many rows, and makes the function once. (templated)
+    :param dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.
+    """
+
+    spec = "lance_core.jobs.specs.columns:RefreshColumnsSpec"
+    renamed: ClassVar[Mapping[str, str]] = {"dry_run": "only_report"}
+
+    keeps_on_kill = True
+
+    template_fields: Sequence[str] = (
+        *LanceStageOperator.template_fields, "columns", "commit_every", "max_rows", "max_seconds", "rows_per_task",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        columns: Sequence[str] = (),
+        functions: Sequence[str] = (),
+        commit_every: int | str | None = None,
+        deep: bool = False,
+        retry_failed: bool = True,
+        max_rows: int | str | None = None,
+        max_seconds: float | str | None = None,
+        max_spent: Mapping[str, float] | None = None,
+        concurrency: int | None = None,
+        calls_per_second: float | None = None,
+        rows_per_task: int | str | None = None,
+        dry_run: bool = False,
+        **kwargs: Unpack[StageArguments],
+    ) -> None:
+        super().__init__(**kwargs)
+        if self.commit in ("later", "elsewhere") or self.gates:
+            raise InputError(
+                f"{self.task_id}: a refresh publishes what it computes: it takes neither gates nor commit={self.commit!r}",
+                cure="Check the version afterwards with a LanceCheckOperator.",
+            )
+        self.columns = columns
+        self.functions = functions
+        self.commit_every = commit_every
+        self.deep = deep
+        self.retry_failed = retry_failed
+        self.max_rows = max_rows
+        self.max_seconds = max_seconds
+        self.max_spent = dict(max_spent or {})
+        self.concurrency = concurrency
+        self.calls_per_second = calls_per_second
+        self.rows_per_task = rows_per_task
+        self.only_report = dry_run  # BaseOperator has a method of that name
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Refresh once, or report what a refresh would do."""
+        if not self.only_report:
+            return super().execute(context)
+        from airflow_lance.execution.results import bounded
+        from lance_core.jobs import api
+
+        with as_airflow_errors(self.uri):
+            uri = self.table_uri()
+            report = api.run(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
+        for line in api.refresh_lines(report):
+            self.log.info(line)
+        return bounded({"uri": uri, "operation": "refresh_columns", **report})
+
+    def spec_fields(self) -> dict[str, Any]:
+        """The spec's fields; seconds may be a template."""
+        fields = super().spec_fields()
+        seconds = self.max_seconds
+        return fields if seconds is None else {**fields, "max_seconds": float(seconds)}
+
+    def _finish(
+        self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
+    ) -> dict[str, Any]:
+        """What the refresh did. It is published already."""
+        from airflow_lance.execution.publish import send_events
+        from airflow_lance.execution.results import bounded
+        from lance_core.jobs import api
+
+        result = {**api.refresh_result(spec, reference, options=options), "uri": spec.uri, "operation": spec.kind}
+        for line in api.refresh_lines(result):
+            self.log.info(line)
+        self._touched = Touched(spec.uri, version=result["version"])
+        told = ("uri", "operation", "version", "identity", "columns", "stopped")
+        send_events(self, context, {name: result[name] for name in told if name in result})
+        return bounded(result)

@@ -1,0 +1,119 @@
+"""Where the fragments of a column are looked at and computed: here, one after the other, or elsewhere, many at once.
+
+::
+
+    refresh   -> workers.look(task)                 task: a version, a column, some of its fragments, what may be used
+              <- Looked x fragments                 the file of each (None: nothing to write), what was counted
+    refresh   publishes the files, and is the only one that does
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lance_core.computed.fragments import DeclaredColumn, Engine, FragmentWork, PassResult
+from lance_core.computed.functions import Computation, Load
+from lance_core.computed.limits import Meter, Pace
+from lance_core.computed.results import Results
+from lance_core.dataset.snapshot.fragment_reader import reader_of
+from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.format.fragment import DataFile, Fragment
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """What is to be done with a fragment. `dry_run`: count only. `trusts`: values without evidence are taken over."""
+
+    dry_run: bool = False
+    trusts: bool = False
+    retry_failed: bool = True
+    concurrency: int = 1
+    calls_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What became of a fragment. `file`: its new file, None where there is nothing to write."""
+
+    fragment: Fragment
+    file: DataFile | None
+    seen: PassResult
+
+
+class Workers(Protocol):
+    """Looks at fragments of one column after the other."""
+
+    at_once: int
+    """How many fragments it is best given at a time."""
+
+    def look(
+        self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
+    ) -> Iterator[Looked]:
+        """What becomes of each fragment, those that the meter does not allow left out."""
+
+    def end_column(self, *, is_published: bool) -> bool:
+        """Let go of what a column needed, and of the values put aside where all are published. Whether code changed."""
+
+
+class HereWorkers:
+    """Work in this process."""
+
+    at_once = 1
+
+    def __init__(self, load: Load, options: WorkOptions) -> None:
+        self._load, self._options = load, options
+        self._engine: Engine | None = None
+
+    def look(
+        self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
+    ) -> Iterator[Looked]:
+        """One after the other."""
+        for fragment in fragments:
+            if not self._options.dry_run and meter.used_up:
+                return
+            yield self._one(snapshot, column, fragment, meter)
+
+    def _one(self, snapshot: Snapshot, column: DeclaredColumn, fragment: Fragment, meter: Meter) -> Looked:
+        work, options = FragmentWork(reader_of(snapshot, fragment), column), self._options
+        if work.has_evidence or options.dry_run:
+            seen = work.examine(estimates=options.dry_run)
+            counts = seen.counts
+            kept = 0 if options.retry_failed else counts.failed
+            if options.dry_run or counts.stale == kept:
+                counts.left += counts.stale if options.dry_run else kept
+                return Looked(fragment, None, seen)
+        elif not fragment.num_rows:
+            return Looked(fragment, None, PassResult(is_whole=False))
+        file, seen = work.adopt() if options.trusts else work.rewrite(self._engine_of(snapshot, column, meter))
+        return Looked(fragment, file, seen)
+
+    def _engine_of(self, snapshot: Snapshot, column: DeclaredColumn, meter: Meter) -> Engine:
+        """Made when the first row needs it."""
+        if self._engine is None:
+            declaration, options = column.declaration, self._options
+            target = snapshot.arrow_schema.field(column.value.name)
+            pace = Pace(options.calls_per_second)
+            compute = Computation(declaration, target, snapshot.arrow_schema, self._load, meter=meter, pace=pace)
+            kept = snapshot.store if declaration.kind == "python" else None
+            results = Results(kept, declaration.id, declaration.identity, target.type)
+            self._engine = Engine(compute, results, options.concurrency, options.retry_failed)
+        return self._engine
+
+    @property
+    def result_paths(self) -> tuple[str, ...]:
+        """The objects with values that are put aside, as far as they are known here."""
+        return () if self._engine is None else self._engine.results.paths
+
+    def end_column(self, *, is_published: bool) -> bool:
+        """The function is closed."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return False
+        try:
+            engine.compute.close()
+        finally:
+            if is_published:
+                engine.results.clear()
+        return engine.compute.code_changed

@@ -1,0 +1,107 @@
+"""Specs of declared columns: declare one, take declarations back, refresh. Standard library only.
+
+::
+
+    {"spec": 1, "kind": "declare_column", "uri": "/t.lance", "column": "words", "sql": "length(text)"}
+    {"spec": 1, "kind": "refresh_columns", "uri": "/t.lance", "columns": ["words"], "max_rows": 100000}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from lance_core.errors import InputError
+from lance_core.jobs.specs.spec import JobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclareColumnSpec(JobSpec):
+    """Declare how a column is computed: by `sql`, or by `function` ("module:function" or "module:Class") from `inputs`.
+
+    `data_type` is a Spark DDL type, such as "float"; with `list_size` the column is a vector of so many values of it.
+    `version`, `arguments`, `model` and `revision` are the definition, with what computes it. `on_error` says what
+    becomes of rows for which the function fails. `trust_existing`: the values that are there are taken
+    over. `confirm`: a definition that takes the place of another one, which makes the column's rows stale, is refused
+    without it.
+    """
+
+    kind: ClassVar[str] = "declare_column"
+
+    column: str
+    sql: str | None = None
+    function: str | None = None
+    inputs: tuple[str, ...] = ()
+    data_type: str | None = None
+    list_size: int | None = None
+    version: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
+    revision: str = ""
+    where: str | None = None
+    on_error: str | Mapping[str, str] = "fail"
+    error_retries: int = 3
+    batch_size: int | None = None
+    trust_existing: bool = False
+    confirm: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.sql is None) == (self.function is None):
+            raise InputError("declare_column: exactly one of sql and function is required")
+        if self.function is not None and not self.inputs:
+            raise InputError("declare_column: a function needs inputs: the columns that it reads")
+        if self.list_size is not None and (self.list_size < 1 or self.data_type is None):
+            raise InputError(f"declare_column: list_size must be at least 1, with a data_type, got {self.list_size}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndeclareColumnsSpec(JobSpec):
+    """Take declarations back; the columns keep their values. One that is not declared does not matter."""
+
+    kind: ClassVar[str] = "undeclare_columns"
+
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.columns:
+            raise InputError("undeclare_columns: columns is empty")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshColumnsSpec(JobSpec):
+    """Compute the rows of declared columns that are not fresh, and publish them, some fragments in a version.
+
+    - `columns`: declared ones, all where it is empty; `functions`: those ("module:name") that may run;
+    - `commit_every`: fragments that are published in one version;
+    - `deep`: read every fragment; `retry_failed`: whether rows that failed before are tried;
+    - `max_rows`, `max_seconds`, `max_spent`: end when the first of them is used up, what is done is kept;
+    - `concurrency`, `calls_per_second`: calls of a function at once, and in a second, for each task;
+    - `rows_per_task`: on Spark, a task takes fragments of about so many rows; it makes the function once;
+    - `dry_run`: only count.
+    """
+
+    kind: ClassVar[str] = "refresh_columns"
+
+    columns: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    commit_every: int = 16
+    deep: bool = False
+    retry_failed: bool = True
+    max_rows: int | None = None
+    max_seconds: float | None = None
+    max_spent: Mapping[str, float] = field(default_factory=dict)
+    concurrency: int = 1
+    calls_per_second: float | None = None
+    rows_per_task: int = 1 << 20
+    dry_run: bool = False
+    progress_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("commit_every", "rows_per_task", "max_rows"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"refresh_columns: {name} must be at least 1, got {value}")
