@@ -107,6 +107,7 @@ def declaration_of(item: Field) -> Declaration:
             cure="Refresh it with the library that declared it.",
         )
     rest = _rest_of(item)
+    _check_policy(item, rest)
     function = _text(item, rest, "function")
     return Declaration(
         kind="python" if function else "sql",
@@ -114,20 +115,19 @@ def declaration_of(item: Field) -> Declaration:
         inputs=declared.inputs_of(item),
         arguments=_mapping(item, rest, "arguments"),
         packages=_mapping(item, rest, "packages"),
-        **_policy(item, rest),
+        on_error=rest.get("on_error", "fail"),
+        retries=rest.get("retries", DEFAULT_RETRIES),
         batch_size=_size(item, rest.get("batch_size")),
         id=declared.text_of(item.metadata, declared.ID),
         **{name: _text(item, rest, name) for name in _TEXTS},
     )
 
 
-def _policy(item: Field, rest: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"on_error": rest.get("on_error", "fail"), "retries": rest.get("retries", DEFAULT_RETRIES)}
+def _check_policy(item: Field, rest: Mapping[str, Any]) -> None:
     try:
-        check_policy(**found)
+        check_policy(rest.get("on_error", "fail"), rest.get("retries", DEFAULT_RETRIES))
     except InputError:
         raise _damaged(item, "on_error") from None
-    return found
 
 
 def _rest_of(item: Field) -> Mapping[str, Any]:

@@ -90,10 +90,10 @@ class RowCounts:
     """Rows of a column: fresh before, and stale because they were new, changed, failed before or written over.
 
     `failed_now`: the function failed for them. `not_wanted`: `where` leaves them out. `reused`: a value that was computed
-    before was there. `left`: stale still, because the budget was used up or failed rows were not to be tried; `unseen` of them are
-    all rows of fragments that were not looked at, which may be fresh. `calls` and
-    `rows_given`: of the function, those made in vain too. `rows_read`: whose inputs were read. `bytes_wanted`, of a dry run:
-    of the inputs in the rows that would be given to the function, as Arrow holds them.
+    before was there. `left`: stale still, because the budget was used up or failed rows are not to be tried; `unseen` are
+    those of them that were not looked at and may be fresh. `calls`, `rows_given`: of the function, those made in vain too.
+    `rows_read`: whose inputs were read. `bytes_wanted`, of a dry run: of the inputs in the rows that would be given to the
+    function, as Arrow holds them.
     """
 
     fresh: int = 0

@@ -155,7 +155,7 @@ def refresh_result(spec: JobSpec, reference: Mapping[str, Any], *, options: Opti
 
 def refresh_lines(report: Mapping[str, Any]) -> list[str]:
     """What a refresh did, a line for each column."""
-    from lance_core.jobs.acts.refresh import report_lines as lines
+    from lance_core.jobs.plans.refresh_declared import report_lines as lines
 
     return lines(report)
 

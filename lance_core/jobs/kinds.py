@@ -96,7 +96,7 @@ KINDS: Mapping[str, Kind] = {
         f"{_SPECS}.branches:PublishBranchSpec", plan=f"{_PLANS}.publish_branch:plan_publish", replaces_rows=True
     ),
     "query": Kind(f"{_SPECS}.definition:QuerySpec", act=f"{_ACTS}.query:query"),
-    "refresh_columns": Kind(f"{_SPECS}.columns:RefreshColumnsSpec", act=f"{_ACTS}.refresh:refresh_columns"),
+    "refresh_columns": Kind(f"{_SPECS}.columns:RefreshColumnsSpec", act=f"{_PLANS}.refresh_declared:refresh_columns"),
     "replace_where": Kind(
         f"{_SPECS}.edits:ReplaceWhereSpec",
         plan=f"{_PLANS}.replace_where:plan_replace",

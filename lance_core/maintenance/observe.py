@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 from lance_core.commit.manifests import list_versions
 from lance_core.commit.naming import DATA, data_path
+from lance_core.computed.unseen import DeclaredFreshness, declared_freshness
 from lance_core.dataset.edit.description import Description, description_of
 from lance_core.dataset.indexing.segment_tiers import age_of, covered_rows, segments_to_merge
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
@@ -72,8 +73,8 @@ class Observation:
     `commits_by_hour` counts those of the last 24 hours, the oldest hour first. `dead_bytes` are in data files that the
     newest version does not refer to, None where the levels do not ask for them. `written_at` is the time of the newest
     commit, `observed_at` that of this look, both in seconds since the epoch. `columns` are the paths of its first fields,
-    by which it is found. `description` is what people say of the table, `freshness` how its own rule compares with its
-    history, None where it has no rule.
+    by which it is found. `declared` says of each declared column how fresh it is known to be. `description` is what people
+    say of the table, `freshness` how its own rule compares with its history, None where it has no rule.
     """
 
     uri: str
@@ -107,6 +108,7 @@ class Observation:
     commits_by_hour: tuple[int, ...] = ()
     files: Presence | None = None
     columns: tuple[str, ...] = ()
+    declared: tuple[DeclaredFreshness, ...] = ()
     description: Description = field(default_factory=Description)
     freshness: Freshness | None = None
 
@@ -124,6 +126,11 @@ class Observation:
     def unindexed_share(self) -> float:
         """The largest share of rows that an index does not cover."""
         return max(self.unindexed_rows.values(), default=0) / self.num_rows if self.num_rows else 0.0
+
+    @property
+    def stale_share(self) -> float:
+        """The largest share of rows of a declared column that no refresh has seen as they are now."""
+        return max((column.stale_rows for column in self.declared), default=0) / self.num_rows if self.num_rows else 0.0
 
     @property
     def fragments_per_gb(self) -> float:
@@ -215,6 +222,7 @@ def observe_snapshot(
         commits_by_hour=_by_hour([entry.modified for entry in versions], moment),
         files=check_presence(snapshot, max_requests=file_requests) if file_requests else None,
         columns=tuple(snapshot.manifest.schema.path_of(item.id) for item in snapshot.manifest.schema.fields[:MOST_COLUMNS]),
+        declared=declared_freshness(snapshot),
         description=description_of(snapshot.manifest),
         freshness=freshness_of(snapshot, moment),
     )

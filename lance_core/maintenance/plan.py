@@ -169,6 +169,27 @@ def _merge_columns(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[
     return _step(seen, "merge_columns", reason, gain, 1.0, cost, float(size)), ""
 
 
+def _refresh_columns(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
+    levels = rule.levels
+    stale = [column for column in seen.declared if column.stale_rows]
+    if not stale:
+        return None, "no declared column has rows that no refresh has seen"
+    if levels.max_stale_share is None and levels.max_stale_age is None:
+        return None, "neither max_stale_share nor max_stale_age is set"
+    ages = [seen.observed_at - (column.refreshed_at or 0.0) for column in stale]
+    by_share = 0.0 if levels.max_stale_share is None else seen.stale_share / max(levels.max_stale_share, 1e-9)
+    by_age = 0.0 if levels.max_stale_age is None else max(ages) / max(levels.max_stale_age, 1e-9)
+    if max(by_share, by_age) < 1.0:
+        return None, f"at most {seen.stale_share:.0%} of a declared column's rows may be stale"
+    rows = sum(column.stale_rows for column in stale)
+    rows = rows if levels.max_refresh_rows is None else min(rows, levels.max_refresh_rows)
+    size = rates.bytes_of("refresh_columns", max(1.0, rows * seen.num_bytes / max(seen.physical_rows, 1)))
+    cost = Cost(size, size // 4, rates.seconds("refresh_columns", size))
+    told = ", ".join(f"{column.name}: {counted(column.stale_rows, 'row')}" for column in stale)
+    reason = f"no refresh has seen rows of declared columns as they are now ({told})"
+    return _step(seen, "refresh_columns", reason, seen.stale_share * 100, max(by_share, by_age), cost, float(size)), ""
+
+
 def _optimize_indices(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[MaintenanceStep | None, str]:
     limit = rule.levels.max_unindexed_share
     crowded = seen.index_merges
@@ -217,6 +238,7 @@ def _gc(seen: Observation, rule: TablePolicy, rates: Rates) -> tuple[Maintenance
 _TESTS: Mapping[str, Callable[[Observation, TablePolicy, Rates], tuple[MaintenanceStep | None, str]]] = {
     "compact": _compact,
     "merge_columns": _merge_columns,
+    "refresh_columns": _refresh_columns,
     "optimize_indices": _optimize_indices,
     "cleanup": _cleanup,
     "gc": _gc,

@@ -23,7 +23,7 @@ from typing import Any
 from lance_core.errors import InputError
 from lance_core.maintenance.quantities import parse_duration, parse_hours, parse_size
 
-STEPS = ("compact", "merge_columns", "optimize_indices", "cleanup", "gc")
+STEPS = ("compact", "merge_columns", "refresh_columns", "optimize_indices", "cleanup", "gc")
 EVIDENCE_TABLE = "_maintenance"
 
 
@@ -39,6 +39,9 @@ class ServiceLevels:
       does not look, because it takes a listing of all data files;
     - `max_seconds_since_upkeep`: a table that was not maintained for longer is an alarm;
     - `max_files_per_fragment`: of a fragment whose columns are spread over more data files the small files are merged;
+    - `max_stale_share`: declared columns are refreshed when no refresh has seen more of a column's rows, as a share, as they
+      are now; `max_stale_age`: and when there are any, and the last whole refresh was longer ago. Without both none is due;
+    - `max_refresh_rows`: rows that one such refresh gives to functions at most;
     - `target_rows_per_fragment`, `tier_fanout`: of compactions; a tier of index segments is merged when `tier_fanout` of
       its kind have gathered, too.
     """
@@ -53,15 +56,24 @@ class ServiceLevels:
     max_dead_bytes: int | None = None
     max_seconds_since_upkeep: float = 2 * 86400.0
     max_files_per_fragment: int = 16
+    max_stale_share: float | None = None
+    max_stale_age: float | None = None
+    max_refresh_rows: int | None = None
     target_rows_per_fragment: int = 1024 * 1024
     tier_fanout: int = 8
 
     def __post_init__(self) -> None:
-        for name in ("max_deleted_share", "max_unindexed_share"):
-            if not 0 <= getattr(self, name) <= 1:
+        for name in ("max_deleted_share", "max_unindexed_share", "max_stale_share"):
+            if getattr(self, name) is not None and not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
-        for name in ("max_versions", "keep_versions", "max_files_per_fragment", "target_rows_per_fragment"):
-            if getattr(self, name) < 1:
+        for name in (
+            "max_versions",
+            "keep_versions",
+            "max_files_per_fragment",
+            "target_rows_per_fragment",
+            "max_refresh_rows",
+        ):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.tier_fanout < 2:
             raise InputError(f"tier_fanout must be at least 2, got {self.tier_fanout}")
@@ -78,6 +90,7 @@ _READERS: Mapping[str, Callable[[object], Any]] = MappingProxyType(
     {
         "keep_seconds": parse_duration,
         "max_seconds_since_upkeep": parse_duration,
+        "max_stale_age": parse_duration,
         "bytes_per_day": parse_size,
         "max_dead_bytes": parse_size,
         "seconds_per_day": parse_duration,
@@ -137,7 +150,8 @@ class TableRule:
 
     A table is named by a glob on its uri or on its path below the base uri (`match`), by the connection through which it is
     reached (`conn_id`), by the folder of a directory namespace (`namespace`), or by an asset's uri (`asset`); all that are
-    given must match. `steps` restricts what is done, `paused` stops it.
+    given must match. `steps` restricts what is done, `paused` stops it. `functions`: those ("module:name") of declared
+    columns that a refresh may run; others only where the deployment's list of callables holds them.
     """
 
     match: str | None = None
@@ -147,6 +161,7 @@ class TableRule:
     levels: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] | None = None
     paused: bool | None = None
+    functions: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not any((self.match, self.conn_id, self.namespace, self.asset)):
@@ -185,6 +200,7 @@ class TablePolicy:
     levels: ServiceLevels
     steps: tuple[str, ...] = STEPS
     paused: bool = False
+    functions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,5 +234,6 @@ class Policy:
                 levels=replace(found.levels, **_levels(rule.levels)),
                 steps=found.steps if rule.steps is None else rule.steps,
                 paused=found.paused if rule.paused is None else rule.paused,
+                functions=found.functions if rule.functions is None else rule.functions,
             )
         return found

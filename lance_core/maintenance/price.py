@@ -16,6 +16,7 @@ START_SECONDS = 2.0
 DEFAULT_RATES: Mapping[str, float] = {
     "compact": 60e6,
     "merge_columns": 60e6,
+    "refresh_columns": 1e6,
     "optimize_indices": 30e6,
     "cleanup": 200.0,
     "gc": 200.0,

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lance_core.commit.manifests import load_manifest
+from lance_core.computed.history import read_record
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.errors import LanceError
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.threads import Threads
 from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.columns import RefreshColumnsSpec
 from lance_core.jobs.specs.edits import CompactSpec, MergeColumnFilesSpec
 from lance_core.jobs.specs.indices import OptimizeIndicesSpec
 from lance_core.jobs.specs.maintenance import CleanupSpec, GarbageSpec
@@ -101,8 +103,11 @@ class Maintainer:
     def _act(self, step: MaintenanceStep, options: Options) -> bool:
         rule = self.policy.for_table(ManagedTable(uri=step.uri, conn_id=step.conn_id))
         levels = self.policy.levels if rule is None else rule.levels
-        spec = spec_of(step, levels, options)
+        spec = spec_of(step, levels, options, functions=() if rule is None else rule.functions)
         result = run_job(spec)
+        if isinstance(spec, RefreshColumnsSpec):
+            record = read_record(resolve_store(step.uri, options), str(result.to_dict()["identity"]))
+            return record is not None and int(record.report["num_versions"]) > 0
         if not isinstance(result, StagedTransaction):
             facts = result.to_dict()
             return any(
@@ -112,8 +117,10 @@ class Maintainer:
         return isinstance(commit, CommitResult) and commit.num_versions > 0
 
 
-def spec_of(step: MaintenanceStep, levels: ServiceLevels, options: Options | None = None) -> JobSpec:
-    """Return the job of a step, as an operator would run it."""
+def spec_of(
+    step: MaintenanceStep, levels: ServiceLevels, options: Options | None = None, *, functions: Sequence[str] = ()
+) -> JobSpec:
+    """Return the job of a step, as an operator would run it. `functions`: those that declared columns may run."""
     common: dict[str, Any] = {"uri": step.uri, "storage_options": dict(options or {})}
     if step.action == "compact":
         options_now = compaction_options(levels, deleted_share=step.deleted_share, num_bytes=step.num_bytes)
@@ -130,6 +137,8 @@ def spec_of(step: MaintenanceStep, levels: ServiceLevels, options: Options | Non
         return MergeColumnFilesSpec(
             **common, max_files_per_fragment=merging.max_files_per_fragment, enough_files=merging.enough_files
         )
+    if step.action == "refresh_columns":
+        return RefreshColumnsSpec(**common, functions=tuple(functions), max_rows=levels.max_refresh_rows)
     if step.action == "optimize_indices":
         return OptimizeIndicesSpec(**common, strategy="tiered", tier_fanout=levels.tier_fanout)
     if step.action == "cleanup":

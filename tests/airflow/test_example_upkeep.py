@@ -63,6 +63,40 @@ def test_embeddings_of_the_second_day(
     assert table.stats.index_stats("embedding_idx")["num_unindexed_rows"] == 0
 
 
+def test_declared_embeddings(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second day: others changed, deleted, compacted, and added texts; only those that are others now are computed."""
+    import hash_embedding
+    import pyarrow as pa
+
+    uri = tmp_path / "texts.lance"
+    module = load_example("declared_embeddings", monkeypatch, TEXTS_TABLE=uri)
+    dag = dag_of(module, "lance_declared_embeddings")
+    texts = hash_embedding.paragraphs().slice(0, 1200)
+    monkeypatch.setattr(hash_embedding, "paragraphs", lambda: texts.slice(0, 600))
+    first = run_dag(dag)
+    assert first.state == "success"
+    done = first.get_task_instance("refresh").xcom_pull(task_ids="refresh")
+    assert (done["columns"]["embedding"]["new"], done["columns"]["embedding"]["left"]) == (600, 0)
+    lance.dataset(uri).update({"text": "'a sorted list'"}, where="id IN (3, 599)")
+    lance.dataset(uri).delete("id = 7")
+    lance.dataset(uri).optimize.compact_files()
+    given: list[str] = []
+    embed = hash_embedding.embed
+    monkeypatch.setattr(
+        hash_embedding, "embed", lambda batch: (given.extend(batch.column("text").to_pylist()), embed(batch))[1]
+    )
+    monkeypatch.setattr(hash_embedding, "paragraphs", lambda: texts.slice(600, 5))
+    run = run_dag(dag)
+    assert run.state == "success"
+    assert sorted(given) == sorted(["a sorted list"] * 2 + texts["text"].to_pylist()[600:605])
+    table = lance.dataset(uri)
+    table.validate()
+    rows = table.to_table(columns=["text", "embedding"]).to_pylist()
+    assert len(rows) == 604
+    for row in rows:
+        assert row["embedding"] == pa.array(hash_embedding.vector_of(row["text"])).to_pylist()
+
+
 def test_maintenance(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import flights_data
     import pyarrow.parquet as pq

@@ -1,0 +1,95 @@
+"""An embedding that is declared once and kept true, whoever changes the texts: text -> embedding -> index -> question.
+
+::
+
+    texts.merge -> texts.commit      paragraphs of Python's language reference: id, topic, text; known ones are written over
+    declare                          `embedding` is computed from `text` by a function, version "1": makes no version twice
+    refresh                          rows that are new or changed, and no others; ends for today after 5,000 of them
+    index.build -> index.commit      IVF_PQ, made anew over what is there
+    search                           the paragraphs nearest to a question, as the task's result
+
+Others may append, update, delete and compact in between; a row whose text is another gets another vector, and only that row.
+A model takes the place of the function that hashes words (`hash_embedding.py`); give it another `version` when it means
+something else. Places come from the environment: TEXTS_TABLE. Needs the pool `lance_texts` with one slot.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_lance.operators.build_index import LanceBuildIndexOperator
+from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
+from airflow_lance.operators.merge import LanceMergeOperator
+from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
+from airflow_lance.operators.transaction import LanceTransaction
+
+TABLE = os.environ.get("TEXTS_TABLE", "/tmp/lance/declared_texts.lance")
+POOL = "lance_texts"
+FUNCTION = "hash_embedding:embed"
+QUESTION = "the sort method of a list sorts the list in place"
+
+
+@task
+def search(uri: str, question: str, limit: int = 5) -> list[dict[str, Any]]:
+    """The paragraphs nearest to a question."""
+    import hash_embedding
+
+    import lance_core as lance
+
+    nearest = {"column": "embedding", "q": hash_embedding.vector_of(question), "k": limit, "nprobes": 8, "refine_factor": 10}
+    found = lance.dataset(uri).to_table(columns=["id", "topic", "text"], nearest=nearest)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+with DAG(
+    dag_id="lance_declared_embeddings",
+    schedule=None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    params={"question": Param(QUESTION, type="string", minLength=3)},
+    doc_md=__doc__,
+) as dag:
+    with LanceTransaction(group_id="texts", uri=TABLE, pool=POOL) as texts:
+        LanceMergeOperator(
+            task_id="merge",
+            uri=TABLE,
+            execution="local",
+            on="id",
+            source={"callable": "hash_embedding:paragraphs"},
+            schema_drift="fill_missing",
+            max_rows_per_file=500,
+        )
+    declare = LanceDeclareColumnOperator(
+        task_id="declare",
+        uri=TABLE,
+        column="embedding",
+        function=FUNCTION,
+        inputs=["text"],
+        data_type="float",
+        list_size=256,
+        version="1",
+        on_error={"MemoryError": "fail", "*": "skip"},
+    )
+    refresh = LanceRefreshColumnsOperator(
+        task_id="refresh",
+        uri=TABLE,
+        execution="local",
+        columns=["embedding"],
+        functions=[FUNCTION],
+        max_rows=5_000,
+        pool=POOL,
+    )
+    with LanceTransaction(group_id="index", uri=TABLE, pool=POOL) as index:
+        LanceBuildIndexOperator(
+            task_id="build",
+            uri=TABLE,
+            execution="local",
+            column="embedding",
+            index_type="IVF_PQ",
+            parameters={"num_partitions": 8, "num_sub_vectors": 32, "metric": "cosine"},
+        )
+    texts >> declare >> refresh >> index >> search(TABLE, "{{ params.question }}")
