@@ -18,24 +18,25 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
 
     Arguments of `LanceImmediateOperator`, and one of sql, function:
 
-    :param column: its name; a column that the table does not have is added, and null until it is refreshed. (templated)
-    :param sql: an expression over other columns, in Lance's own SQL. (templated)
-    :param function: "module:function" or "module:Class", which gets record batches of `inputs` with `arguments` and returns
-        a value for each row.
-    :param inputs: the columns that the function reads, with `function` only.
-    :param data_type: the type of a column that is added, as in Spark DDL, such as "string" or "float".
-    :param list_size: the column is a vector of so many values of `data_type`.
-    :param version: of the definition: another one makes every row stale. (templated)
-    :param arguments: of the function, plain JSON values; part of the definition. (templated)
-    :param model: a part of the definition, for people. (templated)
-    :param revision: a part of the definition, for people. (templated)
-    :param where: SQL; the other rows are not computed and hold null. (templated)
-    :param on_error: what becomes of a row for which the function fails: "fail" ends the refresh, "skip" remembers the row; a
-        mapping says so by exception or status: `{"429": "retry", "ValueError": "skip", "*": "fail"}`.
-    :param error_retries: how often a call is made again where `on_error` says "retry".
-    :param batch_size: rows of one call, 1,024 unless given.
-    :param trust_existing: take over the values that the column has.
-    :param confirm: a definition that takes the place of another one makes every row stale, and is an error without it.
+    Args:
+        column: its name; a column that the table does not have is added, and null until it is refreshed. (templated)
+        sql: an expression over other columns, in Lance's own SQL. (templated)
+        function: "module:function" or "module:Class", which gets record batches of `inputs` with `arguments` and returns
+            a value for each row.
+        inputs: the columns that the function reads, with `function` only.
+        data_type: the type of a column that is added, as in Spark DDL, such as "string" or "float".
+        list_size: the column is a vector of so many values of `data_type`.
+        version: of the definition: another one makes every row stale. (templated)
+        arguments: of the function, plain JSON values; part of the definition. (templated)
+        model: a part of the definition, for people. (templated)
+        revision: a part of the definition, for people. (templated)
+        where: SQL; the other rows are not computed and hold null. (templated)
+        on_error: what becomes of a row for which the function fails: "fail" ends the refresh, "skip" remembers the row; a
+            mapping says so by exception or status: `{"429": "retry", "ValueError": "skip", "*": "fail"}`.
+        error_retries: how often a call is made again where `on_error` says "retry".
+        batch_size: rows of one call, 1,024 unless given.
+        trust_existing: take over the values that the column has.
+        confirm: a definition that takes the place of another one makes every row stale, and is an error without it.
     """
 
     spec = "lance_core.jobs.specs.columns:DeclareColumnSpec"

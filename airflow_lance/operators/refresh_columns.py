@@ -26,19 +26,20 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
     It publishes itself, so it takes neither gates nor a commit task. A person's clear refreshes once more, which computes
     what is stale then. The result has the counts of each column. Arguments of `LanceStageOperator`, and
 
-    :param columns: declared columns; none means all. (templated)
-    :param functions: the functions that may run, as "module:name". A table names functions, and they run only where this
-        argument or `[lance] allowed_callables` names them too.
-    :param commit_every: fragments that are published in one version; on Spark, also those computed at a time. (templated)
-    :param deep: read every fragment, also those that were noted as fresh.
-    :param retry_failed: whether rows for which the function failed before are tried.
-    :param max_rows: end when so many rows were given to functions; the rest stays stale for the next run. (templated)
-    :param max_seconds: end after so many seconds. (templated)
-    :param max_spent: end when functions have spent so much, by the names of their `Answer`, as `{"usd": 20}`.
-    :param concurrency: calls of a function that are made at once, in threads of each task.
-    :param calls_per_second: calls that begin in a second at most, for each task.
-    :param rows_per_task: on Spark, a task takes fragments of about so many rows, and makes the function once. (templated)
-    :param dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.
+    Args:
+        columns: declared columns; none means all. (templated)
+        functions: the functions that may run, as "module:name". A table names functions, and they run only where this
+            argument or `[lance] allowed_callables` names them too.
+        commit_every: fragments that are published in one version; on Spark, also those computed at a time. (templated)
+        deep: read every fragment, also those that were noted as fresh.
+        retry_failed: whether rows for which the function failed before are tried.
+        max_rows: end when so many rows were given to functions; the rest stays stale for the next run. (templated)
+        max_seconds: end after so many seconds. (templated)
+        max_spent: end when functions have spent so much, by the names of their `Answer`, as `{"usd": 20}`.
+        concurrency: calls of a function that are made at once, in threads of each task.
+        calls_per_second: calls that begin in a second at most, for each task.
+        rows_per_task: on Spark, a task takes fragments of about so many rows, and makes the function once. (templated)
+        dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.
     """
 
     spec = "lance_core.jobs.specs.columns:RefreshColumnsSpec"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class LanceUndeclareColumnsOperator(LanceImmediateOperator):
     """Take declarations back; the columns keep their values. Arguments of `LanceImmediateOperator`, and
 
-    :param columns: declared columns; others are named in the log and left alone. (templated)
+    Args:
+        columns: declared columns; others are named in the log and left alone. (templated)
     """
 
     spec = "lance_core.jobs.specs.columns:UndeclareColumnsSpec"

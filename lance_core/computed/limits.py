@@ -2,7 +2,7 @@
 
 ::
 
-    Budget(rows=10_000, seconds=3600, spent={"usd": 20})     a refresh ends when the first of them is used up
+    SpendingLimits(rows=10_000, seconds=3600, spent={"usd": 20})     a refresh ends when the first of them is used up
     return Answer(values, spent={"usd": 0.04, "requests": 1})     from the function, for one call
 
 A refresh that ends so keeps what it computed; the other rows stay stale for the next one. What a function spends is known
@@ -31,7 +31,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Budget:
+class SpendingLimits:
     """Bounds of one refresh; None and names that are absent are unbounded. InputError for a bound that is no bound."""
 
     rows: int | None = None
@@ -49,13 +49,13 @@ class Budget:
         return self.rows is None and self.seconds is None and not self.spent
 
 
-UNBOUNDED = Budget()
+UNBOUNDED = SpendingLimits()
 
 
 class Meter:
     """What one refresh used of its budget. For several threads."""
 
-    def __init__(self, budget: Budget = UNBOUNDED, *, clock: Clock = time.monotonic) -> None:
+    def __init__(self, budget: SpendingLimits = UNBOUNDED, *, clock: Clock = time.monotonic) -> None:
         self._budget, self._clock, self._begin = budget, clock, clock()
         self._lock = threading.Lock()
         self.rows = self.calls = 0
@@ -84,13 +84,13 @@ class Meter:
             return 0
         return wanted if self._budget.rows is None else min(wanted, self._budget.rows - self.rows)
 
-    def share(self, parts: int) -> Budget:
+    def share(self, parts: int) -> SpendingLimits:
         """What is left, for each of so many that work at once; what is used up is as small as a budget can be."""
         rest = self._budget
         rows = None if rest.rows is None else max(1, (rest.rows - self.rows) // parts)
         seconds = None if rest.seconds is None else max(1e-3, rest.seconds - (self._clock() - self._begin))
         spent = {name: max(1e-9, most - self.spent.get(name, 0.0)) / parts for name, most in rest.spent.items()}
-        return Budget(rows, seconds, spent)
+        return SpendingLimits(rows, seconds, spent)
 
 
 class Pace:

@@ -28,9 +28,9 @@ from lance_core.computed.declaration import declaration_of, find_declared, in_or
 from lance_core.computed.declare import give_evidence
 from lance_core.computed.failures import FailedNote, read_failed, write_failed
 from lance_core.computed.fragments import DeclaredColumn, PassResult, RowCounts, declared_column
-from lance_core.computed.limits import UNBOUNDED, Budget, Meter
+from lance_core.computed.limits import UNBOUNDED, Meter, SpendingLimits
 from lance_core.computed.signatures import FreshNote, signature
-from lance_core.computed.workers import Looked, Workers, WorkOptions
+from lance_core.computed.workers import LookedAt, Workers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.dataset.write.retry import remove_files
@@ -56,7 +56,7 @@ class RefreshOptions:
     deep: bool = False
     trust: frozenset[str] = frozenset()
     work: WorkOptions = field(default_factory=WorkOptions)
-    budget: Budget = UNBOUNDED
+    budget: SpendingLimits = UNBOUNDED
     task: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -223,7 +223,7 @@ class _ColumnRefresh:
             self._report.stopped = self._meter.used_up
         return bool(self._report.stopped)
 
-    def _looked(self, looked: Looked, note: FreshNote, ids: frozenset[int]) -> _Written | None:
+    def _looked(self, looked: LookedAt, note: FreshNote, ids: frozenset[int]) -> _Written | None:
         """Count what was seen of a fragment; its new file, None when there is none."""
         seen = looked.seen
         # Calls count where they were made, not where their values landed.

@@ -3,7 +3,7 @@
 ::
 
     refresh   -> workers.look(task)                 task: a version, a column, some of its fragments, what may be used
-              <- Looked x fragments                 the file of each (None: nothing to write), what was counted
+              <- LookedAt x fragments                 the file of each (None: nothing to write), what was counted
     refresh   publishes the files, and is the only one that does
 """
 
@@ -34,7 +34,7 @@ class WorkOptions:
 
 
 @dataclass(frozen=True)
-class Looked:
+class LookedAt:
     """What became of a fragment. `file`: its new file, None where there is nothing to write."""
 
     fragment: Fragment
@@ -50,7 +50,7 @@ class Workers(Protocol):
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
-    ) -> Iterator[Looked]:
+    ) -> Iterator[LookedAt]:
         """What becomes of each fragment, those that the meter does not allow left out."""
 
     def end_column(self, *, is_published: bool) -> bool:
@@ -68,14 +68,14 @@ class HereWorkers:
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
-    ) -> Iterator[Looked]:
+    ) -> Iterator[LookedAt]:
         """One after the other."""
         for fragment in fragments:
             if not self._options.dry_run and meter.used_up:
                 return
             yield self._one(snapshot, column, fragment, meter)
 
-    def _one(self, snapshot: Snapshot, column: DeclaredColumn, fragment: Fragment, meter: Meter) -> Looked:
+    def _one(self, snapshot: Snapshot, column: DeclaredColumn, fragment: Fragment, meter: Meter) -> LookedAt:
         work, options = FragmentWork(reader_of(snapshot, fragment), column), self._options
         if work.has_evidence or options.dry_run:
             seen = work.examine(estimates=options.dry_run)
@@ -83,11 +83,11 @@ class HereWorkers:
             kept = 0 if options.retry_failed else counts.failed
             if options.dry_run or counts.stale == kept:
                 counts.left += counts.stale if options.dry_run else kept
-                return Looked(fragment, None, seen)
+                return LookedAt(fragment, None, seen)
         elif not fragment.num_rows:
-            return Looked(fragment, None, PassResult(is_whole=False))
+            return LookedAt(fragment, None, PassResult(is_whole=False))
         file, seen = work.adopt() if options.trusts else work.rewrite(self._engine_of(snapshot, column, meter))
-        return Looked(fragment, file, seen)
+        return LookedAt(fragment, file, seen)
 
     def _engine_of(self, snapshot: Snapshot, column: DeclaredColumn, meter: Meter) -> Engine:
         """Made when the first row needs it."""

@@ -24,7 +24,7 @@ from lance_core.computed.declare import declare, undeclare
 from lance_core.computed.failures import FailedRows, read_failed
 from lance_core.computed.functions import Load, code_digest, refuse_changing
 from lance_core.computed.history import add_estimate, write_record
-from lance_core.computed.limits import Budget
+from lance_core.computed.limits import SpendingLimits
 from lance_core.computed.policies import DEFAULT_RETRIES, OnError, check_policy
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
 from lance_core.computed.signatures import is_column_id
@@ -227,7 +227,7 @@ def refresh_columns(
     work = work_options(
         dry_run=dry_run, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
     )
-    budget = Budget(max_rows, max_seconds, dict(max_spent or {}))
+    budget = SpendingLimits(max_rows, max_seconds, dict(max_spent or {}))
     options = RefreshOptions(commit_every=commit_every, deep=deep, work=work, budget=budget)
     snapshot = open_snapshot(uri, storage_options=storage_options)
     report = refresh(snapshot, columns, HereWorkers(loader(functions), work), options)

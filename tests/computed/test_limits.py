@@ -11,7 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.computed.failures import MAX_ROWS, FailedNote, FailedRows, read_failed, write_failed
-from lance_core.computed.limits import Budget, Meter, Pace
+from lance_core.computed.limits import Meter, Pace, SpendingLimits
 from lance_core.computed.policies import ErrorPolicy, seconds_before, shown_error
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
@@ -111,10 +111,10 @@ def test_a_budget_of_what_a_function_spends_ends_after_the_call_that_reaches_it(
 
 def test_a_meter_knows_seconds_and_shares_what_is_left() -> None:
     now = [100.0]
-    meter = Meter(Budget(rows=10, seconds=5.0, spent={"usd": 2.0}), clock=lambda: now[0])
+    meter = Meter(SpendingLimits(rows=10, seconds=5.0, spent={"usd": 2.0}), clock=lambda: now[0])
     meter.note(rows=4, spent={"usd": 1.0})
     assert (meter.used_up, meter.allowed(9)) == ("", 6)
-    assert meter.share(2) == Budget(3, 5.0, {"usd": 0.5})
+    assert meter.share(2) == SpendingLimits(3, 5.0, {"usd": 0.5})
     now[0] = 105.0
     assert (meter.used_up, meter.allowed(9)) == ("seconds", 0)
 

@@ -28,10 +28,10 @@ from lance_core.computed.declaration import find_declared
 from lance_core.computed.fragments import DeclaredColumn, FailedRow, PassResult, RowCounts, declared_column
 from lance_core.computed.functions import Load
 from lance_core.computed.history import add_estimate, write_record
-from lance_core.computed.limits import Budget, Meter
+from lance_core.computed.limits import Meter, SpendingLimits
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
 from lance_core.computed.results import remove_results
-from lance_core.computed.workers import HereWorkers, Looked, Workers, WorkOptions
+from lance_core.computed.workers import HereWorkers, LookedAt, Workers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot, snapshot_of
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
@@ -109,7 +109,7 @@ def _refresh(spec: RefreshColumnsSpec, work: WorkOptions, workers: Workers) -> R
         commit_every=spec.commit_every,
         deep=spec.deep,
         work=work,
-        budget=Budget(spec.max_rows, spec.max_seconds, dict(spec.max_spent)),
+        budget=SpendingLimits(spec.max_rows, spec.max_seconds, dict(spec.max_spent)),
         task=task_of(spec.asked),
         properties=request_property(spec.kind, spec.asked),
     )
@@ -136,7 +136,7 @@ class _RefreshWork:
     functions: tuple[str, ...]
     allowed: tuple[str, ...]
     options: WorkOptions
-    budget: Budget
+    budget: SpendingLimits
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Look at the fragments whose numbers come in; a record for each in the result."""
@@ -150,7 +150,7 @@ class _RefreshWork:
         here = FragmentList.of(snapshot.manifest.fragments)
         fragments = [here[number] for group in numbers for number in self.groups[group]]
         workers, meter = HereWorkers(_loader(self.functions, self.allowed), self.options), Meter(self.budget)
-        found = list[Looked]()
+        found = list[LookedAt]()
         changed, paths = False, tuple[str, ...]()
         try:
             found += workers.look(snapshot, column, fragments, meter)
@@ -193,7 +193,7 @@ class _RunnerWorkers:
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
-    ) -> Iterator[Looked]:
+    ) -> Iterator[LookedAt]:
         """All of them at once."""
         self._store = snapshot.store
         chosen = fragments[: max(1, meter.allowed(len(fragments)))]
@@ -233,7 +233,7 @@ class _RunnerWorkers:
         return changed
 
 
-def _encode(looked: Looked) -> bytes:
+def _encode(looked: LookedAt) -> bytes:
     """A line of JSON, and the new file in a fragment's message."""
     seen = looked.seen
     offsets = np.concatenate([*seen.written, np.zeros(0, np.int64)]).tolist()
@@ -249,7 +249,7 @@ def _encode(looked: Looked) -> bytes:
     return json.dumps(told).encode() + b"\n" + file
 
 
-def _decode(data: bytes, fragments: Mapping[int, Fragment]) -> Looked:
+def _decode(data: bytes, fragments: Mapping[int, Fragment]) -> LookedAt:
     line, _, file = data.partition(b"\n")
     told = json.loads(line)
     fragment = fragments.get(told["fragment"])
@@ -263,4 +263,4 @@ def _decode(data: bytes, fragments: Mapping[int, Fragment]) -> Looked:
         [FailedRow(*row) for row in told["failed"]],
         told["kept_failed"],
     )
-    return Looked(fragment, decode_fragment(file).files[0] if file else None, seen)
+    return LookedAt(fragment, decode_fragment(file).files[0] if file else None, seen)
