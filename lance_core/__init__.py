@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lance_core.arrow.blob import blob_field as blob_field
     from lance_core.arrow.schema_json import json_to_schema as json_to_schema
     from lance_core.arrow.schema_json import schema_to_json as schema_to_json
-    from lance_core.computed.limits import Answer as Answer
+    from lance_core.computed.limits import Computed as Computed
     from lance_core.dataset.columns.udf import BatchUDF as BatchUDF
     from lance_core.dataset.columns.udf import batch_udf as batch_udf
     from lance_core.dataset.handle.dataset import LanceDataset as LanceDataset
@@ -82,7 +82,7 @@ else:
             "ScanStatistics": "lance_core.dataset.scan.statistics",
             "Transaction": "lance_core.dataset.handle.operation_aliases",
             "batch_udf": "lance_core.dataset.columns.udf",
-            "Answer": "lance_core.computed.limits",
+            "Computed": "lance_core.computed.limits",
             "failed_rows": "lance_core.jobs.declared_columns",
             "declare_column": "lance_core.jobs.declared_columns",
             "refresh_columns": "lance_core.jobs.declared_columns",
@@ -120,13 +120,13 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Answer",
     "BatchUDF",
     "Blob",
     "BlobColumn",
     "BlobFile",
     "CleanupStats",
     "ColumnOrdering",
+    "Computed",
     "DataStatistics",
     "DatasetBasePath",
     "FieldStatistics",

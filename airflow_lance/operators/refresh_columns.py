@@ -35,7 +35,7 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         retry_failed: whether rows for which the function failed before are tried.
         max_rows: end when so many rows were given to functions; the rest stays stale for the next run. (templated)
         max_seconds: end after so many seconds. (templated)
-        max_spent: end when functions have spent so much, by the names of their `Answer`, as `{"usd": 20}`.
+        max_spent: end when functions have spent so much, by the names of their `Computed`, as `{"usd": 20}`.
         concurrency: calls of a function that are made at once, in threads of each task.
         calls_per_second: calls that begin in a second at most, for each task.
         rows_per_task: on Spark, a task takes fragments of about so many rows, and makes the function once. (templated)

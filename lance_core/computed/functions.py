@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.computed.declaration import Declaration
-from lance_core.computed.limits import Answer, Meter, Pace
+from lance_core.computed.limits import Computed, Meter, Pace
 from lance_core.computed.policies import seconds_before, shown_error
 from lance_core.errors import InputError
 from lance_core.expr import ast, evaluate_value, parse_value
@@ -104,7 +104,7 @@ class Computation:
                 time.sleep(seconds)
                 retry += 1
                 continue
-            if isinstance(made, Answer):
+            if isinstance(made, Computed):
                 self.meter.note(spent=made.spent)
                 return made.values
             return made

@@ -3,7 +3,7 @@
 ::
 
     SpendingLimits(rows=10_000, seconds=3600, spent={"usd": 20})     a refresh ends when the first of them is used up
-    return Answer(values, spent={"usd": 0.04, "requests": 1})     from the function, for one call
+    return Computed(values, spent={"usd": 0.04, "requests": 1})     from the function, for one call
 
 A refresh that ends so keeps what it computed; the other rows stay stale for the next one. What a function spends is known
 after a call, so calls that are under way may go beyond the limit.
@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Computed:
     """The values that a function computed for one batch, and what that cost, by names of its own such as "usd"."""
 
     values: Any

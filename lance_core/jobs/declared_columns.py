@@ -213,7 +213,7 @@ def refresh_columns(
     `commit_every`: fragments that are published in one version. `dry_run`: count, compute and write nothing. `deep`: read
     every fragment, also those that an earlier refresh noted as fresh. `retry_failed=False`: rows that failed stay so.
 
-    `max_rows`, `max_seconds`, `max_spent` (by the names of a function's `Answer`) end the refresh when they are used up:
+    `max_rows`, `max_seconds`, `max_spent` (by the names of a function's `Computed`) end the refresh when they are used up:
     what was computed is published, the rest stays stale, the report says which bound it was (`stopped`). `concurrency`:
     calls of a function that are made at once, in threads. `calls_per_second`: no more of them begin.
 

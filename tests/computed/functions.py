@@ -7,18 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core import Answer
+from lance_core import Computed
 
 PLACE = "tests.computed.functions"
 EMBED = f"{PLACE}:embed"
 SHOUT = f"{PLACE}:shout"
 
 
-def embed(batch: pa.RecordBatch, *, size: int = 4) -> Answer:
+def embed(batch: pa.RecordBatch, *, size: int = 4) -> Computed:
     """A vector of each text's digest, at a cent a row."""
     texts = batch.column("text").to_pylist()
     digests = [hashlib.sha256((text or "").encode()).digest() for text in texts]
-    return Answer([[float(byte) for byte in digest[:size]] for digest in digests], spent={"cents": len(texts)})
+    return Computed([[float(byte) for byte in digest[:size]] for digest in digests], spent={"cents": len(texts)})
 
 
 def shout(batch: pa.RecordBatch) -> list[Any]:

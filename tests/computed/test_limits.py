@@ -49,7 +49,7 @@ class Work:
         self.given: list[int] = []
         self.calls = 0
 
-    def __call__(self, batch: pa.RecordBatch) -> lance_core.Answer:
+    def __call__(self, batch: pa.RecordBatch) -> lance_core.Computed:
         numbers = batch.column("x").to_pylist()
         self.calls += 1
         self.given += numbers
@@ -58,7 +58,7 @@ class Work:
             raise error
         if self.bad & {*numbers}:
             raise ValueError(f"numbers {numbers} are a secret")
-        return lance_core.Answer([number * 2 for number in numbers], spent={"cents": 2 * len(numbers)})
+        return lance_core.Computed([number * 2 for number in numbers], spent={"cents": 2 * len(numbers)})
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_calls_at_once_are_at_once_and_give_the_same(uri: str) -> None:
     meeting = threading.Barrier(5, timeout=30)
 
     class Meets(Work):
-        def __call__(self, batch: pa.RecordBatch) -> lance_core.Answer:
+        def __call__(self, batch: pa.RecordBatch) -> lance_core.Computed:
             meeting.wait()
             return super().__call__(batch)
 

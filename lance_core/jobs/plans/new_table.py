@@ -43,7 +43,7 @@ def plan_new_contents(spec: WriteSpec, table: TableState, source: JobSource, *, 
     version = storage_version(spec, table)
     schema = schema_from_arrow(found if source.strict_nullability else created_schema(found), version=version)
     target = schema_to_arrow(schema)
-    check_schema(found, target, drift="fail", uri=spec.uri)
+    check_schema(found, target, drift="fail", uri=spec.uri, is_new=True)
 
     return Plan(
         table=table,

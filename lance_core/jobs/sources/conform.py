@@ -30,8 +30,11 @@ Field = Any
 Kind = Any
 
 
-def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str) -> None:
-    """SchemaMismatchError, naming every column at fault, when `source` rows cannot be written as `target` rows."""
+def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str, is_new: bool = False) -> None:
+    """SchemaMismatchError, naming every column at fault, when `source` rows cannot be written as `target` rows.
+
+    `is_new`: the target is made of the source, declared columns and all.
+    """
     problems: list[str] = []
     repeated = sorted({name for name in source.names if source.names.count(name) > 1})
     problems += [f"column {name!r} occurs twice in the source" for name in repeated]
@@ -41,6 +44,8 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
     for field in target:
         if field.name not in source.names:
             problems += _absent(field, drift)
+        elif is_filled_by_refresh(field.metadata or {}) and not is_new:
+            problems.append(f"column {field.name!r} is declared, and its values come from refresh")
         elif field.name not in repeated:
             problem = misfit(source.field(field.name).type, field.type, field.name)
             problems += [problem] if problem else []
@@ -53,6 +58,7 @@ def check_schema(source: pa.Schema, target: pa.Schema, *, drift: Drift, uri: str
 _CURES = (
     ("is in the source but not", 'to add it to the table: schema_drift="add_extra"; to leave it out: "drop_extra"'),
     ("is in the table but not in the source", 'to write nulls: schema_drift="fill_missing"'),
+    ("is declared, and", "leave it out of the source, or undeclare it first"),
     ("is not nullable", "bring a value for it"),
     ("occurs twice", "rename one of them"),
     (": the table has ", "cast it in a query (source.sql), or give the source the table's type in `schema`"),
