@@ -5,7 +5,7 @@
     texts.merge -> texts.commit      paragraphs of Python's language reference: id, topic, text; known ones are written over
     declare                          `embedding` is computed from `text` by a function, version "1": makes no version twice
     refresh                          rows that are new or changed, and no others; ends for today after 5,000 of them
-    index.build -> index.commit      IVF_PQ, made anew over what is there
+    index.build -> index.commit      IVF_PQ, built again over what is there
     search                           the paragraphs nearest to a question, as the task's result
 
 Others may append, update, delete and compact in between; a row whose text is another gets another vector, and only that row.

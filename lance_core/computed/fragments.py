@@ -91,7 +91,7 @@ class RowCounts:
 
     `failed_now`: the function failed for them. `not_wanted`: `where` leaves them out. `reused`: a value that was computed
     before was there. `left`: stale still, because the budget was used up or failed rows are not to be tried; `unseen` are
-    those of them that were not looked at and may be fresh. `calls`, `rows_given`: of the function, those made in vain too.
+    those of them that were not read and may be fresh. `calls`, `rows_given`: of the function, those made in vain too.
     `rows_read`: whose inputs were read. `bytes_wanted`, of a dry run: of the inputs in the rows that would be given to the
     function, as Arrow holds them.
     """
@@ -339,7 +339,7 @@ class FragmentWork:
 
 
 def _answers(engine: Engine, parts: list[pa.RecordBatch]) -> Iterator[tuple[list[Any], list[str]]]:
-    """What the function answers for each part, in order; several calls at once where that is asked for."""
+    """What the function answers for each part, in order; several calls at once where that is requested."""
     if len(parts) < 2 or engine.concurrency < 2:
         for part in parts:
             yield row_by_row(engine.compute, part)

@@ -19,7 +19,7 @@ from lance_core.format.schema import Field
 @dataclass(frozen=True, slots=True)
 class DeclaredFreshness:
     """A declared column: how many rows no refresh has seen as they are now, when the last refresh did all of it (seconds
-    since the epoch, None where none is on record), who asked for that, how many rows its function failed for."""
+    since the epoch, None where none is on record), who requested that, how many rows its function failed for."""
 
     name: str
     kind: str

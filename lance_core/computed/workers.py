@@ -1,4 +1,4 @@
-"""Where the fragments of a column are looked at and computed: here, one after the other, or elsewhere, many at once.
+"""Where the fragments of a column are checked and computed: here, one after the other, or elsewhere, many at once.
 
 ::
 

@@ -74,7 +74,7 @@ def refresh_columns(spec: RefreshColumnsSpec, runner: Runner) -> StagedTransacti
 
 
 def task_of(asked: Mapping[str, Any]) -> str:
-    """Who asked for a refresh, as "dag/run/task"; "" for nobody that is known."""
+    """Who requested a refresh, as "dag/run/task"; "" for nobody that is known."""
     return "/".join(str(asked[name]) for name in ("dag_id", "run_id", "task_id") if asked.get(name))
 
 
