@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -210,13 +212,13 @@ def start(server: Server) -> subprocess.Popen[bytes]:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server that `start` started."""
+    """End the server that `start` started, and what it started: a browser that keeps its connection makes it wait."""
     process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(10)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(2)
+    with suppress(ProcessLookupError):  # the group is that of its session
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(10)
 
 
 def _environment(home: Path, lake: Path, policy: Path) -> dict[str, str]:
