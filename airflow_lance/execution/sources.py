@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from airflow_lance.connection import is_object_path, path_text
@@ -23,17 +22,6 @@ from lance_core.errors import InputError
 
 LOCAL_FORMATS = ("arrow", "csv", "json", "lance", "orc", "parquet")
 """What a job reads without Spark."""
-
-_SUFFIXES: Mapping[str, Mapping[str, Any]] = {
-    ".parquet": {"format": "parquet"},
-    ".orc": {"format": "orc"},
-    ".csv": {"format": "csv", "options": {"header": "true", "inferSchema": "true"}},
-    ".json": {"format": "json"},
-    ".jsonl": {"format": "json"},
-    ".ndjson": {"format": "json"},
-    ".arrow": {"format": "arrow"},
-    ".lance": {"format": "lance"},
-}
 
 
 def plain_source(source: Any) -> dict[str, Any]:
@@ -56,15 +44,9 @@ def plain_source(source: Any) -> dict[str, Any]:
 
 
 def _of_paths(paths: Sequence[Any]) -> dict[str, Any]:
-    texts = [path_text(path) for path in paths]
-    suffixes = {PurePosixPath(text.rstrip("/")).suffix.lower() for text in texts}
-    known = _SUFFIXES.get(next(iter(suffixes))) if len(suffixes) == 1 else None
-    if known is None:
-        raise InputError(
-            f"source: the name of {', '.join(texts[:3])} does not show its format",
-            cure='Pass it: {"format": "parquet", "paths": [...]}; known suffixes are ' + ", ".join(_SUFFIXES) + ".",
-        )
-    return {**known, "paths": texts}
+    from lance_core.jobs.specs.paths import source_of_paths
+
+    return source_of_paths([path_text(path) for path in paths])
 
 
 def _with_text_paths(source: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,6 +63,19 @@ def tables(opened: LanceNamespace, output: Output, namespace: str | None) -> Non
     output.rows(({"name": format_name((*parts, name))} for name in all_tables(opened, parts)), empty="no tables")
 
 
+@click.command("tables")
+@click.argument("folder")
+@storage_option()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def below(folder: str, storage_option: dict[str, str], as_json: bool) -> None:
+    """The tables below a FOLDER, however deep; `lance catalog tables` has the names of a catalog."""
+    from lance_core.maintenance.find import check_base, find_tables
+
+    check_base(folder)
+    found = find_tables(folder, storage_options=storage_option)
+    Output(as_json=as_json).rows(({"uri": table.uri} for table in found), empty="no tables")
+
+
 @_catalog_command("namespaces")
 @click.argument("namespace", required=False)
 def namespaces(opened: LanceNamespace, output: Output, namespace: str | None) -> None:
@@ -153,4 +166,4 @@ def _parts(name: str | None) -> tuple[str, ...]:
 for _command in (tables, namespaces, describe, create_namespace, drop_namespace, register, deregister, drop):
     catalog.add_command(_command)
 
-COMMANDS = (catalog,)
+COMMANDS = (catalog, below)

@@ -36,7 +36,7 @@ def show(table: Table, output: Output, identity: str | None) -> None:
             "identity": item.identity,
             "version": item.version,
             "digest": item.digest,
-            "asked by": str(asked) if item.asked else None,
+            "requested_by": str(asked) if item.asked else None,
             "host": asked.host or None,
             "log": asked.log_url or None,
         }

@@ -30,6 +30,7 @@ from lance_core.cli import (
     reading,
     staging,
     watching,
+    writing,
 )
 from lance_core.cli.output import say
 from lance_core.errors import LanceError
@@ -51,6 +52,7 @@ for _module in (
     doctor,
     staging,
     ledger,
+    writing,
     jobs,
     watching,
     catalog,

@@ -30,15 +30,15 @@ def info(table: Table, output: Output) -> None:
             "version": facts.version,
             "committed": _utc(facts.timestamp),
             "rows": facts.num_rows,
-            "deleted rows": facts.num_deleted_rows,
+            "deleted_rows": facts.num_deleted_rows,
             "fragments": facts.num_fragments,
-            "small fragments": facts.num_small_fragments,
-            "data files": facts.num_data_files,
+            "small_fragments": facts.num_small_fragments,
+            "data_files": facts.num_data_files,
             "size": facts.bytes if output.as_json else size_text(facts.bytes),
             "columns": len(manifest.schema.top_level),
-            "storage version": manifest.data_storage_version,
-            "stable row ids": manifest.uses_stable_row_ids,
-            "written by": None if writer is None else f"{writer.library} {writer.version}",
+            "storage_version": manifest.data_storage_version,
+            "stable_row_ids": manifest.uses_stable_row_ids,
+            "written_by": None if writer is None else f"{writer.library} {writer.version}",
             "indices": facts.index_coverage,
             "tags": facts.tags,
             "config": dict(manifest.config),
@@ -74,7 +74,7 @@ def log(table: Table, output: Output, number: int) -> None:
             "version": entry.version,
             "committed": _utc(entry.timestamp),
             "operation": entry.operation,
-            "read version": entry.read_version,
+            "read_version": entry.read_version,
             "rows": entry.rows,
             "change": entry.rows_changed,
             **who(entry.asked),
@@ -154,7 +154,7 @@ def fragments(table: Table, output: Output) -> None:
             {
                 "id": fragment.id,
                 "rows": fragment.num_rows,
-                "physical rows": fragment.physical_rows,
+                "physical_rows": fragment.physical_rows,
                 "deleted": fragment.num_deleted_rows,
                 "files": len(fragment.files),
                 "bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
@@ -197,6 +197,8 @@ def _file(kind: str, path: str, fragment: int | None, size: int | None, note: st
 @table_command("indices")
 def indices(table: Table, output: Output) -> None:
     """The indices, a line per segment."""
+    from lance_core.dataset.indexing.describe import title_of
+
     snapshot = table.open()
     live = {fragment.id for fragment in snapshot.manifest.fragments}
     fields = snapshot.manifest.schema
@@ -204,7 +206,7 @@ def indices(table: Table, output: Output) -> None:
         (
             {
                 "name": index.name,
-                "kind": None if index.details is None else index.details.kind.removesuffix("IndexDetails"),
+                "kind": title_of(index),
                 "columns": ", ".join(fields.path_of(item) for item in index.fields if item in fields.by_id),
                 "covered": None if index.fragment_bitmap is None else f"{len(index.fragment_bitmap & live)}/{len(live)}",
                 "version": index.dataset_version,

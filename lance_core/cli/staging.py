@@ -55,9 +55,9 @@ def _intent_line(intent: Intent, identity: str) -> dict[str, Any]:
         "operation": None,
         "rows": None,
         "bytes": None,
-        "read version": None,
+        "read_version": None,
         "started": _time(intent.since),
-        "lease until": None,
+        "lease_until": None,
         **who([]),
     }
 
@@ -73,9 +73,9 @@ def _line(entry: StagedEntry) -> dict[str, Any]:
         "operation": None if found is None else found.operation,
         "rows": None if found is None else found.num_rows,
         "bytes": None if found is None else found.num_bytes,
-        "read version": entry.read_version,
+        "read_version": entry.read_version,
         "started": _time(entry.started),
-        "lease until": _time(entry.lease_until),
+        "lease_until": _time(entry.lease_until),
         **who([Asked.from_dict(entry.asked)] if entry.asked else []),
     }
 

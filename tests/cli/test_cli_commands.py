@@ -49,7 +49,7 @@ def plain(*arguments: str) -> Any:
 
 def test_info(uri: str) -> None:
     found = plain("info", uri)
-    assert (found["version"], found["rows"], found["deleted rows"], found["fragments"]) == (4, 13, 2, 2)
+    assert (found["version"], found["rows"], found["deleted_rows"], found["fragments"]) == (4, 13, 2, 2)
     assert found["tags"] == {"good": 2}
     assert found["indices"] == {"id_idx": 1.0}
     assert "13" in run("info", uri).output
@@ -199,3 +199,42 @@ def test_every_command_explains_itself() -> None:
         result = run(name, "--help")
         assert result.exit_code == 0
         assert command.help
+
+
+def test_rows_and_indices_are_brought_in(tmp_path: Path) -> None:
+    uri = str(tmp_path / "new.lance")
+    (tmp_path / "a.csv").write_text("id,city\n1,Bonn\n2,Lima\n")
+    (tmp_path / "b.csv").write_text("id,city\n3,Pune\n")
+    identity = "3a3ff0c2-5f0b-4b5e-8a34-7c0c2d4f1a12"
+    for rows in (3, 0):
+        done = plain("write", uri, str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "--identity", identity)
+        assert (done["version"], done["rows_added"]) == (1, rows), "the same work again adds nothing"
+    plain("index", "build", uri, "city", "BITMAP", "--name", "cities")
+    plain("index", "build", uri, "id", "ZONEMAP", "-p", "rows_per_zone=2")
+    plain("write", uri, str(tmp_path / "b.csv"))
+    unindexed = [lance.dataset(uri).stats.index_stats("cities")["num_unindexed_rows"]]
+    plain("index", "optimize", uri, "cities")
+    unindexed.append(lance.dataset(uri).stats.index_stats("cities")["num_unindexed_rows"])
+    assert unindexed == [1, 0]
+    kinds = {item["name"]: item["kind"] for item in plain("indices", uri)}
+    assert kinds == {"cities": "Bitmap", "id_idx": "ZoneMap"}, "as the official library and the pages call them"
+    assert run("index", "build", uri, "city", "BITMAP", "--name", "cities", "--no-replace").exit_code == 1
+    assert "Known indices: " in str(run("index", "drop", uri, "city_idx").exception)
+    plain("index", "drop", uri, "cities")
+    assert [item["name"] for item in plain("indices", uri)] == ["id_idx"]
+    done = plain("write", uri, str(tmp_path / "a.csv"), "--mode", "overwrite")
+    found = lance.dataset(uri)
+    found.validate()
+    assert found.to_table().to_pylist() == [{"id": 1, "city": "Bonn"}, {"id": 2, "city": "Lima"}]
+    (tmp_path / "none.csv").write_text("id,city\n")
+    refused = run("write", uri, str(tmp_path / "none.csv"), "--mode", "overwrite")
+    assert refused.exit_code == 1 and "allow_empty" in str(refused.exception)
+    assert lance.dataset(uri).version == found.version
+
+
+def test_tables_below_a_folder(tmp_path: Path) -> None:
+    for name in ("a.lance", "deep/er/b.lance"):
+        lance_core.write_dataset(table(1), str(tmp_path / name))
+    assert plain("tables", str(tmp_path)) == [{"uri": f"{tmp_path}/a.lance"}, {"uri": f"{tmp_path}/deep/er/b.lance"}]
+    assert plain("tables", str(tmp_path / "a.lance" / "data")) == []
+    assert "is no folder" in str(run("tables", str(tmp_path / "nowhere")).exception)

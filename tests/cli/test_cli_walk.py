@@ -62,6 +62,9 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("files",): ("URI",),
     ("fragments",): ("URI",),
     ("head",): ("URI", "-n", "2"),
+    ("index", "build"): ("URI", "name", "BITMAP"),
+    ("index", "drop"): ("URI", "id_idx"),
+    ("index", "optimize"): ("URI",),
     ("indices",): ("URI",),
     ("info",): ("URI",),
     ("job",): ("JOB",),
@@ -86,6 +89,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("staged", "repair"): ("URI",),
     ("staged", "settle"): ("URI", "another", "--version", "1"),
     ("staged", "show"): ("URI", IDENTITY),
+    ("tables",): ("CATALOG",),
     ("tags", "create"): ("URI", "new"),
     ("tags", "delete"): ("URI", "good"),
     ("tags", "list"): ("URI",),
@@ -93,6 +97,7 @@ CASES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("undeclare",): ("URI", "twice"),
     ("validate",): ("URI",),
     ("versions",): ("URI",),
+    ("write",): ("URI", "ROWS"),
     ("wait",): ("URI", "--version", "1", "--timeout", "5"),
     ("warmup",): (),
 }
@@ -108,6 +113,9 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("describe",): {"version", "description", "owner", "fresh_within", "columns"},
     ("maintain",): {"steps", "skipped", "alarms", "cost"},
     ("merge-column-files",): {"version", "fragments", "files_removed", "files_added"},
+    ("index", "build"): {"version", "identities"},
+    ("index", "drop"): {"version"},
+    ("index", "optimize"): {"version", "identities"},
     ("info",): {"version", "rows", "fragments", "tags", "indices"},
     ("job",): {"identity", "read_version"},
     ("refresh",): {"version", "stale", "columns", "dry_run"},
@@ -116,6 +124,7 @@ FIELDS: dict[tuple[str, ...], set[str]] = {
     ("staged", "settle"): {"identity", "version"},
     ("undeclare",): {"version"},
     ("validate",): {"version"},
+    ("write",): {"version", "rows_added"},
 }
 
 
@@ -180,6 +189,7 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         policy = folder / "policy.yaml"
         policy.write_text(f"base_uri: {folder}\n")
         given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(folder / "page.html"), "CATALOG": str(folder)}
+        given["ROWS"] = str(folder / "new.parquet")
         arguments = [given.get(item, item.replace("=URI", f"={uri}")) for item in CASES[path]]
         result = CliRunner().invoke(cli, [*path, *arguments, *(["--json"] if as_json else [])])
         assert result.exit_code == 0, result.output
@@ -190,6 +200,8 @@ def test_json_and_text(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
         found = json.loads(result.output)
         assert isinstance(found, (dict, list)) and found != {}
         assert path not in FIELDS or FIELDS[path] <= set(found)
+        keys = {key for item in (found if isinstance(found, list) else [found]) for key in item}
+        assert [key for key in keys if not re.fullmatch(r"[a-z][a-z0-9_]*", key)] == [], "a program reads these names"
 
 
 @pytest.mark.parametrize("path", [path for path in COMMANDS if path != ("warmup",)], ids=" ".join)
@@ -202,6 +214,7 @@ def test_a_path_that_cannot_be_written_is_one_line(
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"base_uri: {tmp_path}\n")
     given = {"URI": uri, "JOB": job, "POLICY": str(policy), "PAGE": str(tmp_path / "page.html"), "CATALOG": str(tmp_path)}
+    given["ROWS"] = str(tmp_path / "new.parquet")
     arguments = [given.get(item, item.replace("=URI", f"={uri}")) for item in CASES[path]]
 
     def refused(place: Any, *_: Any, **__: Any) -> Any:

@@ -128,7 +128,10 @@ WORDS = {
 
 SOURCES = {
     "an overwrite with no rows": Mistake(
-        ("no rows",), ("allow_empty",), dag=task_of(LanceOverwriteOperator, source=_text(HEADER))
+        ("no rows",),
+        ("allow_empty",),
+        cli=lambda t: ["write", t.uri, _text(HEADER)(t), "--mode", "overwrite"],
+        dag=task_of(LanceOverwriteOperator, source=_text(HEADER)),
     ),
     "a replacement with no rows": Mistake(
         ("no rows",),
@@ -136,13 +139,22 @@ SOURCES = {
         dag=task_of(LanceReplaceWhereOperator, predicate="id < 10", source=_text("id\n"), schema_drift="fill_missing"),
     ),
     "a file of no bytes": Mistake(
-        ("s.csv",), ("rename it when it is complete",), dag=task_of(LanceAppendOperator, source=_text(""))
+        ("s.csv",),
+        ("rename it when it is complete",),
+        cli=lambda t: ["write", t.uri, _text("")(t)],
+        dag=task_of(LanceAppendOperator, source=_text("")),
     ),
     "a pattern that matches no file": Mistake(
-        ("*.parquet",), ("glob pattern",), dag=task_of(LanceAppendOperator, source=lambda t: f"{t.folder}/raw/*.parquet")
+        ("*.parquet",),
+        ("glob pattern",),
+        cli=lambda t: ["write", t.uri, f"{t.folder}/raw/*.parquet"],
+        dag=task_of(LanceAppendOperator, source=lambda t: f"{t.folder}/raw/*.parquet"),
     ),
     "a file in another encoding": Mistake(
-        ("s.csv",), ("encoding",), dag=task_of(LanceAppendOperator, source=_text(b"id,city\n1,M\xfcnchen\n"))
+        ("s.csv",),
+        ("encoding",),
+        cli=lambda t: ["write", t.uri, _text(b"id,city\n1,M\xfcnchen\n")(t)],
+        dag=task_of(LanceAppendOperator, source=_text(b"id,city\n1,M\xfcnchen\n")),
     ),
     "a value that does not fit": Mistake(
         ("id", "x1"),
@@ -243,6 +255,9 @@ COMMANDS = {
     ),
     "a row of a version that is not there": Mistake(
         ("99",), ("from 1 to 2",), cli=lambda t: ["count", t.uri, "--version", "99"]
+    ),
+    "tables of a folder that is not there": Mistake(
+        ("nowhere",), ("Create the folder",), cli=lambda t: ["tables", f"{t.folder}/nowhere"]
     ),
     "a wait for a word": Mistake(("many",), ("integer",), cli=lambda t: ["wait", t.uri, "--rows", "many"]),
 }

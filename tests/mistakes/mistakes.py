@@ -244,6 +244,7 @@ EDITS = {
     "rows with a column more": Mistake(
         ("country",),
         ("add_extra",),
+        cli=lambda t: ["write", t.uri, rows_of(**ROW, country=["IT"])(t)],
         dag=task_of(LanceAppendOperator, source=rows_of(**ROW, country=["IT"])),
     ),
     "rows with a column more, from Python": Mistake(
@@ -252,12 +253,16 @@ EDITS = {
         python=lambda t: t.dataset.insert(rows_like(**ROW, country=["IT"])),
     ),
     "rows without a column": Mistake(
-        ("city",), ("fill_missing",), dag=task_of(LanceAppendOperator, source=rows_of(**WITHOUT_CITY))
+        ("city",),
+        ("fill_missing",),
+        cli=lambda t: ["write", t.uri, rows_of(**WITHOUT_CITY)(t)],
+        dag=task_of(LanceAppendOperator, source=rows_of(**WITHOUT_CITY)),
     ),
     "rows of another type": Mistake(
         ("id", "string", "int64"),
         ("ast",),
         python=lambda t: t.dataset.insert(rows_like(**{**ROW, "id": ["x"]})),
+        cli=lambda t: ["write", t.uri, rows_of(**{**ROW, "id": ["x"]})(t)],
         dag=task_of(LanceAppendOperator, source=rows_of(**{**ROW, "id": ["x"]})),
     ),
     "a merge by an unknown column": Mistake(
@@ -293,33 +298,41 @@ SHAPES = {
         ("BTRE",),
         ("BTREE",),
         python=lambda t: t.dataset.create_scalar_index("id", "BTRE"),
+        cli=lambda t: ["index", "build", t.uri, "id", "BTRE"],
         dag=task_of(LanceBuildIndexOperator, column="id", index_type="BTRE"),
     ),
     "an index of an unknown column": Mistake(
         ("cty",),
         ("city",),
         python=lambda t: t.dataset.create_scalar_index("cty", "BTREE"),
+        cli=lambda t: ["index", "build", t.uri, "cty", "BTREE"],
         dag=task_of(LanceBuildIndexOperator, column="cty", index_type="BTREE"),
     ),
     "an index of words on numbers": Mistake(
         ("id", "INVERTED"),
         ("BTREE",),
         python=lambda t: t.dataset.create_scalar_index("id", "INVERTED"),
+        cli=lambda t: ["index", "build", t.uri, "id", "INVERTED"],
         dag=task_of(LanceBuildIndexOperator, column="id", index_type="INVERTED"),
     ),
     "an index of vectors on words": Mistake(
         ("city", "string"),
         ("fixed-size list",),
         python=lambda t: t.dataset.create_index("city", "IVF_PQ"),
+        cli=lambda t: ["index", "build", t.uri, "city", "IVF_PQ"],
         dag=task_of(LanceBuildIndexOperator, column="city", index_type="IVF_PQ"),
     ),
     "a parameter that an index has not": Mistake(
         ("rows_per_zon",),
         ("rows_per_zone",),
+        cli=lambda t: ["index", "build", t.uri, "id", "ZONEMAP", "-p", "rows_per_zon=8"],
         dag=task_of(LanceBuildIndexOperator, column="id", index_type="ZONEMAP", parameters={"rows_per_zon": 8}),
     ),
     "an index that is not there is dropped": Mistake(
-        ("id_index",), ("id_idx",), python=lambda t: t.dataset.drop_index("id_index")
+        ("id_index",),
+        ("id_idx",),
+        python=lambda t: t.dataset.drop_index("id_index"),
+        cli=lambda t: ["index", "drop", t.uri, "id_index"],
     ),
     "a column that is not there is dropped": Mistake(
         ("cty",),
@@ -423,10 +436,16 @@ REFERENCES = {
 
 WORK = {
     "a source that is not there": Mistake(
-        ("nowhere.csv",), ("Pass a file",), dag=task_of(LanceAppendOperator, source=lambda t: f"{t.folder}/nowhere.csv")
+        ("nowhere.csv",),
+        ("Pass a file",),
+        cli=lambda t: ["write", t.uri, f"{t.folder}/nowhere.csv"],
+        dag=task_of(LanceAppendOperator, source=lambda t: f"{t.folder}/nowhere.csv"),
     ),
     "a source of another kind": Mistake(
-        (".xlsx",), ("parquet",), dag=task_of(LanceAppendOperator, source=lambda t: t.text("book.xlsx", "x"))
+        (".xlsx",),
+        ("parquet",),
+        cli=lambda t: ["write", t.uri, t.text("book.xlsx", "x")],
+        dag=task_of(LanceAppendOperator, source=lambda t: t.text("book.xlsx", "x")),
     ),
     "a format with a typing error": Mistake(
         ("parqet",),
