@@ -9,6 +9,10 @@
     search                           the paragraphs nearest to a question, as the task's result
 
 Others may append, update, delete and compact in between; a row whose text is another gets another vector, and only that row.
+The DAG `lance_switch_embedding` brings the column to another model while readers go on with the old one: a shadow column
+is filled and indexed, the index is compared with an exact search, and one version switches column and index.
+`lance_switch_back` undoes it.
+
 A model takes the place of the function that hashes words (`hash_embedding.py`); give it another `version` when it means
 something else. Places come from the environment: TEXTS_TABLE. Needs the pool `lance_texts` with one slot.
 """
@@ -25,11 +29,13 @@ from airflow_lance.operators.build_index import LanceBuildIndexOperator
 from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
+from airflow_lance.operators.switch_column import LanceSwitchColumn, LanceSwitchColumnOperator
 from airflow_lance.operators.transaction import LanceTransaction
 
 TABLE = os.environ.get("TEXTS_TABLE", "/tmp/lance/declared_texts.lance")
 POOL = "lance_texts"
 FUNCTION = "hash_embedding:embed"
+PARAMETERS = {"num_partitions": 8, "num_sub_vectors": 32, "metric": "cosine"}
 QUESTION = "the sort method of a list sorts the list in place"
 
 
@@ -90,6 +96,27 @@ with DAG(
             execution="local",
             column="embedding",
             index_type="IVF_PQ",
-            parameters={"num_partitions": 8, "num_sub_vectors": 32, "metric": "cosine"},
+            parameters=PARAMETERS,
         )
     texts >> declare >> refresh >> index >> search(TABLE, "{{ params.question }}")
+
+with DAG(dag_id="lance_switch_embedding", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=timezone.utc)) as switch_dag:
+    LanceSwitchColumn(
+        "to_2",
+        uri=TABLE,
+        column="embedding",
+        version="2",
+        definition={
+            "function": FUNCTION,
+            "arguments": {"salt": "2"},
+            "inputs": ["text"],
+            "data_type": "float",
+            "list_size": 256,
+        },
+        refresh={"execution": "local", "pool": POOL},
+        index={"index_type": "IVF_PQ", "parameters": PARAMETERS},
+        switch={"min_recall": 0.8, "sample": 200, "search": {"nprobes": 8, "refine_factor": 10}},
+    )
+
+with DAG(dag_id="lance_switch_back", schedule=None, start_date=datetime(2024, 1, 1, tzinfo=timezone.utc)) as back_dag:
+    LanceSwitchColumnOperator(task_id="back_to_1", uri=TABLE, column="embedding", version="1", max_stale_share=1.0)

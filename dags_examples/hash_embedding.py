@@ -33,24 +33,24 @@ def paragraphs() -> Any:
     return pa.Table.from_pylist(rows, schema=pa.schema([("id", pa.int64()), ("topic", pa.string()), ("text", pa.string())]))
 
 
-def embed(batch: Any) -> Any:
-    """A batch with `text` -> a batch with `embedding`, a vector of 256 float32 for each row."""
+def embed(batch: Any, salt: str = "") -> Any:
+    """A batch with `text` -> a batch with `embedding`: 256 float32 for each row. Another `salt` is another model."""
     import numpy as np
     import pyarrow as pa
 
-    vectors = np.array([vector_of(text or "") for text in batch.column("text").to_pylist()], np.float32)
+    vectors = np.array([vector_of(text or "", salt) for text in batch.column("text").to_pylist()], np.float32)
     values = pa.array(vectors.reshape(-1), pa.float32())
     return pa.record_batch([pa.FixedSizeListArray.from_arrays(values, DIMENSIONS)], names=["embedding"])
 
 
-def vector_of(text: str) -> Any:
+def vector_of(text: str, salt: str = "") -> Any:
     """The embedding of one text, of length one."""
     import numpy as np
 
     words = re.findall(r"[a-z_]+", _COMMON.sub(" ", text.lower()))
     vector = np.zeros(DIMENSIONS, np.float32)
     for token in [*words, *(f"{left} {right}" for left, right in pairwise(words))]:
-        number = int.from_bytes(hashlib.blake2b(token.encode(), digest_size=8).digest(), "little")
+        number = int.from_bytes(hashlib.blake2b(token.encode(), digest_size=8, salt=salt.encode()).digest(), "little")
         vector[number % DIMENSIONS] += 1.0 if number >> 63 else -1.0
     length = float(np.linalg.norm(vector))
     return vector / length if length else vector

@@ -50,6 +50,8 @@ OPERATORS: Mapping[str, str] = {
     "LanceRestoreOperator": "airflow_lance.operators.restore",
     "LanceSqlOperator": "airflow_lance.operators.sql",
     "LanceStageOperator": "airflow_lance.operators.stage",
+    "LanceSwitchColumn": "airflow_lance.operators.switch_column",
+    "LanceSwitchColumnOperator": "airflow_lance.operators.switch_column",
     "LanceTableConfigOperator": "airflow_lance.operators.table_config",
     "LanceTableOperator": "airflow_lance.operators.table",
     "LanceTagOperator": "airflow_lance.operators.tag",
@@ -100,6 +102,8 @@ if TYPE_CHECKING:
     from airflow_lance.operators.restore import LanceRestoreOperator as LanceRestoreOperator
     from airflow_lance.operators.sql import LanceSqlOperator as LanceSqlOperator
     from airflow_lance.operators.stage import LanceStageOperator as LanceStageOperator
+    from airflow_lance.operators.switch_column import LanceSwitchColumn as LanceSwitchColumn
+    from airflow_lance.operators.switch_column import LanceSwitchColumnOperator as LanceSwitchColumnOperator
     from airflow_lance.operators.table import LanceTableOperator as LanceTableOperator
     from airflow_lance.operators.table_config import LanceTableConfigOperator as LanceTableConfigOperator
     from airflow_lance.operators.tag import LanceTagOperator as LanceTagOperator

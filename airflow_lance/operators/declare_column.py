@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_lance.compat import AirflowSkipException, Context
 from airflow_lance.operators.immediate import LanceImmediateOperator
 
 if TYPE_CHECKING:
@@ -37,12 +38,14 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         batch_size: rows of one call, 1,024 unless given.
         trust_existing: take over the values that the column has.
         confirm: a definition that takes the place of another one makes every row stale, and is an error without it.
+        unless: skip the task where that column is declared with `version`, as after a switch to it. (templated)
     """
 
     spec = "lance_core.jobs.specs.columns:DeclareColumnSpec"
 
     template_fields: Sequence[str] = (
-        *LanceImmediateOperator.template_fields, "column", "sql", "version", "arguments", "model", "revision", "where",
+        *LanceImmediateOperator.template_fields,
+        "column", "sql", "version", "arguments", "model", "revision", "where", "unless",
     )  # fmt: skip
     template_fields_renderers: ClassVar[dict[str, str]] = {
         **LanceImmediateOperator.template_fields_renderers, "sql": "sql", "arguments": "json", "where": "sql",
@@ -67,6 +70,7 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         batch_size: int | None = None,
         trust_existing: bool = False,
         confirm: bool = False,
+        unless: str | None = None,
         **kwargs: Unpack[ImmediateArguments],
     ) -> None:
         super().__init__(**kwargs)
@@ -86,3 +90,11 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         self.batch_size = batch_size
         self.trust_existing = trust_existing
         self.confirm = confirm
+        self.unless = unless
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Declare it. AirflowSkipException where `unless` says so."""
+        result = super().execute(context)
+        if result["skipped"]:
+            raise AirflowSkipException(f"column {self.unless!r} of {self.uri} has version {self.version!r} already")
+        return result

@@ -105,6 +105,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "restore": Kind(f"{_SPECS}.maintenance:RestoreSpec", act=f"{_ACTS}.restore:restore"),
     "sql": Kind(f"{_SPECS}.definition:SqlSpec", act=f"{_ACTS}.sql:sql"),
+    "switch_column": Kind(f"{_SPECS}.switch:SwitchColumnSpec", act=f"{_ACTS}.switch:switch"),
     "table_config": Kind(f"{_SPECS}.definition:TableConfigSpec", act=f"{_ACTS}.definition:table_config"),
     "tag": Kind(f"{_SPECS}.maintenance:TagSpec", act=f"{_ACTS}.tag:tag"),
     "undeclare_columns": Kind(f"{_SPECS}.columns:UndeclareColumnsSpec", act=f"{_ACTS}.declared:undeclare"),

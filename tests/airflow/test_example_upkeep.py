@@ -96,6 +96,39 @@ def test_declared_embeddings(tmp_path: Path, connected: None, run_dag: Any, monk
     for row in rows:
         assert row["embedding"] == pa.array(hash_embedding.vector_of(row["text"])).to_pylist()
 
+    monkeypatch.setattr(hash_embedding, "embed", embed)
+    switch = dag_of(module, "lance_switch_embedding")
+    run = run_dag(switch)
+    assert run.state == "success"
+    done = run.get_task_instance("to_2.switch").xcom_pull(task_ids="to_2.switch")
+    assert done["switched"]
+    assert 0.8 <= done["recall"] <= 1.0
+    _has_model(uri, "2")
+    again = run_dag(switch)
+    assert again.state == "success"
+    assert [again.get_task_instance(f"to_2.{task}").state for task in ("declare", "refresh", "build_index", "switch")] == [
+        "skipped", "skipped", "skipped", "success",
+    ]  # fmt: skip
+    assert run_dag(dag_of(module, "lance_switch_back")).state == "success"
+    _has_model(uri, "")
+    assert lance.dataset(uri).version == done["version"] + 1
+
+
+def _has_model(uri: Path, salt: str) -> None:
+    """Every row has the model's vector, and the index on the column finds them."""
+    import hash_embedding
+    import numpy as np
+
+    table = lance.dataset(uri)
+    table.validate()
+    for row in table.to_table(columns=["text", "embedding"]).to_pylist():
+        assert row["embedding"] == hash_embedding.vector_of(row["text"], salt).tolist()
+    query = {"column": "embedding", "q": hash_embedding.vector_of("a sorted list", salt), "k": 2, "nprobes": 8}
+    scanner = table.scanner(columns=["text"], nearest={**query, "refine_factor": 10})
+    assert "ANNSubIndex" in scanner.explain_plan()
+    assert scanner.to_table()["text"].to_pylist() == ["a sorted list"] * 2
+    assert np.float32 == hash_embedding.vector_of("a", salt).dtype
+
 
 def test_maintenance(tmp_path: Path, connected: None, run_dag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import flights_data

@@ -25,8 +25,11 @@ log = logging.getLogger(__name__)
 
 
 def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
-    """Report {"version", "column", "declared"}; InputError for another definition that is not confirmed."""
+    """Report {"version", "column", "declared", "skipped"}; InputError for another definition that is not confirmed."""
     snapshot = open_snapshot(spec.uri, storage_options=spec.resolved_options())
+    other = next((item for item in declared_fields(snapshot.manifest.schema) if item.name == spec.unless), None)
+    if other is not None and declaration_of(other).version == spec.version:
+        return _report(spec, snapshot.version, declared=False, skipped=True)
     known = next((item for item in declared_fields(snapshot.manifest.schema) if item.name == spec.column), None)
     before = None if known is None else declaration_of(known)
     functions = _loadable(spec.function)
@@ -102,6 +105,6 @@ def _type_of(spec: DeclareColumnSpec) -> pa.DataType | None:
     return found if spec.list_size is None else pa.list_(found, spec.list_size)
 
 
-def _report(spec: DeclareColumnSpec, version: int, *, declared: bool) -> Report:
+def _report(spec: DeclareColumnSpec, version: int, *, declared: bool, skipped: bool = False) -> Report:
     log.info("column %s of %s is %s: version %d", spec.column, spec.uri, "declared" if declared else "as declared", version)
-    return Report(spec.kind, {"version": version, "column": spec.column, "declared": declared})
+    return Report(spec.kind, {"version": version, "column": spec.column, "declared": declared, "skipped": skipped})

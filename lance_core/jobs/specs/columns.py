@@ -24,7 +24,7 @@ class DeclareColumnSpec(JobSpec):
     `version`, `arguments`, `model` and `revision` are the definition, with what computes it. `on_error` says what
     becomes of rows for which the function fails. `trust_existing`: the values that are there are taken
     over. `confirm`: a definition that takes the place of another one, which makes the column's rows stale, is refused
-    without it.
+    without it. `unless`: nothing is done where that column is declared with `version`, as one is that was switched to it.
     """
 
     kind: ClassVar[str] = "declare_column"
@@ -45,6 +45,7 @@ class DeclareColumnSpec(JobSpec):
     batch_size: int | None = None
     trust_existing: bool = False
     confirm: bool = False
+    unless: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -45,6 +45,7 @@ from lance_core.jobs.specs.maintenance import BranchSpec, CleanupSpec, GarbageSp
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.secret import Secret
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec, SourceSpec
+from lance_core.jobs.specs.switch import SwitchColumnSpec
 
 CSV = SourceSpec(format="csv", paths=("a.csv",), options={"header": True, "samplingRatio": 0.5})
 
@@ -82,6 +83,7 @@ SPECS: list[JobSpec] = [
         uri="/t", column="v", function="m:f", inputs=("text",), data_type="float", list_size=4, on_error={"429": "retry"}
     ),
     UndeclareColumnsSpec(uri="/t", columns=("v",)),
+    SwitchColumnSpec(uri="/t", column="v", version="2", min_recall=0.9, search={"nprobes": 4}),
     RefreshColumnsSpec(uri="/t", columns=("v",), functions=("m:f",), max_spent={"usd": 2.5}, retry_failed=False),
     DropColumnsSpec(uri="/t", columns=("a", "b.c")),
     AlterColumnsSpec(uri="/t", alterations=({"path": "a", "name": "b", "nullable": True},)),

@@ -47,6 +47,7 @@ from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.sql import LanceSqlOperator
+from airflow_lance.operators.switch_column import LanceSwitchColumn, LanceSwitchColumnOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
@@ -181,7 +182,16 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         LanceRenameColumnOperator(task_id="rename", uri=f"{URI}.clone", column="price", new_name="worth"),
         LanceDeclareColumnOperator(task_id="declare", uri=f"{URI}.clone", column="half", sql="worth / 2"),
         LanceRefreshColumnsOperator(task_id="refresh", uri=f"{URI}.clone", execution="local"),
-        LanceUndeclareColumnsOperator(task_id="undeclare", uri=f"{URI}.clone", columns=["half"]),
+        LanceSwitchColumn(
+            "switched",
+            uri=f"{URI}.clone",
+            column="half",
+            version="2",
+            definition={"sql": "worth / 3"},
+            refresh={"execution": "local"},
+        ),
+        LanceSwitchColumnOperator(task_id="switch_back", uri=f"{URI}.clone", column="half", version=""),
+        LanceUndeclareColumnsOperator(task_id="undeclare", uri=f"{URI}.clone", columns=["half", "half_next"]),
         LanceDropColumnsOperator(task_id="drop_columns", uri=f"{URI}.clone", columns=["twice"]),
         LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
         LanceDropTableOperator(task_id="drop_table", uri=f"{URI}.clone"),
