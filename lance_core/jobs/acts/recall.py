@@ -60,9 +60,9 @@ _METRICS = ("l2", "cosine", "dot")
 
 def _sampled(table: LanceDataset, column: str, sample: int) -> Vectors:
     total = table.count_rows()
-    places = np.unique(np.linspace(0, total - 1, num=min(sample, total)).astype(np.int64)) if total else []
-    found = table.take([int(place) for place in places], columns=[column]).column(column).combine_chunks()
-    return _vectors(found)
+    spread = np.linspace(0, max(total - 1, 0), num=min(sample, total)).astype(np.int64)
+    places = [int(place) for place in np.unique(spread)]
+    return _vectors(table.take(places, columns=[column]).column(column))
 
 
 def _vectors(values: Any) -> Vectors:
