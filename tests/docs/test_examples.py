@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -100,13 +101,32 @@ def test_the_examples_of_a_page_run(page: str, place: Path) -> None:
         exec(compile(_moved(text, place), f"{page}, example {number}", "exec"), names)
 
 
-def _carry_out(dag: Any) -> None:
+def _carry_out(dag: Any, *, run_id: str = "r") -> None:
     """The tasks of the tutorial's DAG, as a worker would run them."""
     from tests.airflow.operator_support import execute
 
     for task in dag.topological_sort():
         task.resolve_template_files()
-        execute(task, publishes=True)
+        execute(task, publishes=True, run_id=run_id)
+
+
+def test_the_tutorials_dag_runs_on_a_second_day(place: Path) -> None:
+    """With new files between; `tests/matrix/stranger.py` runs the daily one for three days."""
+    dag, files, *_ = _blocks("docs/tutorial.md", "python")
+    names: dict[str, Any] = {"__name__": "tutorial"}
+    for text in (dag, files):
+        exec(compile(_moved(text, place), "docs/tutorial.md", "exec"), names)
+    _carry_out(names["dag"], run_id="first")
+    (names["RAW"] / "orders.csv").write_text("id,city\n5,Kyiv\n6,Oslo\n")
+    (names["RAW"] / "corrections.csv").write_text("id,city\n3,Dakar\n6,Bergen\n")
+    _carry_out(names["dag"], run_id="second")
+    orders = lance.dataset(names["TABLE"])
+    orders.validate()
+    cities = {1: "Berlin", 2: "Lagos", 3: "Dakar", 4: "Pune", 5: "Kyiv", 6: "Bergen"}
+    assert {row["id"]: row["city"] for row in orders.to_table().to_pylist()} == cities
+    assert orders.version == 4
+    found = lance.dataset(str(names["TABLE"]).replace("orders", "cities")).to_table()
+    assert sorted(found["city"].to_pylist()) == sorted(cities.values())
 
 
 def test_no_page_is_left_out() -> None:
