@@ -15,14 +15,17 @@ from airflow_lance.decorators.lance import lance_task
 from airflow_lance.operators.add_columns import LanceAddColumnsOperator
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.check import LanceCheckOperator
+from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.describe import LanceDescribeOperator
 from airflow_lance.operators.merge import LanceMergeOperator
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from airflow_lance.operators.query import LanceQueryOperator
+from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
 from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.sql import LanceSqlOperator
+from airflow_lance.operators.switch_column import LanceSwitchColumnOperator
 from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish
 from tests.airflow.operator_support import execute
 from tests.mistakes.mistakes import ROW, Call, Mistake, Table, rows_of, task_of
@@ -66,10 +69,16 @@ COLUMNS = {
         dag=task_of(LanceAddColumnsOperator, function="textwrap:wrapp", reads=["city"]),
     ),
     "a declared column that reads an unknown one": Mistake(
-        ("cty",), ("city",), python=_declared(name="words", sql="length(cty)")
+        ("cty",),
+        ("city",),
+        dag=task_of(LanceDeclareColumnOperator, column="words", sql="length(cty)"),
+        python=_declared(name="words", sql="length(cty)"),
     ),
     "a declared column that reads itself": Mistake(
-        ("city",), ("another name",), python=_declared(name="city", sql="upper(city)")
+        ("city",),
+        ("another name",),
+        dag=task_of(LanceDeclareColumnOperator, column="city", sql="upper(city)"),
+        python=_declared(name="city", sql="upper(city)"),
     ),
     "a declared column without its type": Mistake(
         ("words",), ("type",), python=_declared(name="words", function="textwrap:wrap", inputs=["city"])
@@ -80,6 +89,7 @@ COLUMNS = {
     "a column that nobody declared is refreshed": Mistake(
         ("city",),
         ("Declared columns",),
+        dag=task_of(LanceRefreshColumnsOperator, columns=["city"]),
         python=lambda t: lance_core.refresh_columns(t.uri, ["city"]),
         cli=lambda t: ["refresh", t.uri, "--column", "city"],
     ),
@@ -88,6 +98,12 @@ COLUMNS = {
         ("Declared columns",),
         python=lambda t: lance_core.undeclare_column(t.uri, "city"),
         cli=lambda t: ["undeclare", t.uri, "city"],
+    ),
+    "what becomes of a row whose function fails, with a typing error": Mistake(
+        ("skipp",), ("skip",), dag=task_of(LanceDeclareColumnOperator, column="n", sql="id + 1", on_error="skipp")
+    ),
+    "a column that nobody declared is switched": Mistake(
+        ("city_next",), ("Its columns",), dag=task_of(LanceSwitchColumnOperator, column="city", version="2")
     ),
     "a column gets the name of another": Mistake(
         ("day",), ("another name",), dag=task_of(LanceRenameColumnOperator, column="city", new_name="day")
