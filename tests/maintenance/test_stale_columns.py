@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import lance_core
 from lance_core.errors import InputError
 from lance_core.maintenance.api import carry_out, plan_now
+from lance_core.maintenance.facts.table import observed_page
 from lance_core.maintenance.observe import observe
 from lance_core.maintenance.policy import Budget, ManagedTable, Policy, ServiceLevels, TableRule
 from lance_core.maintenance.policy_file import parse_policy
@@ -70,3 +72,19 @@ def test_a_policy_file_says_it() -> None:
     assert (policy.levels.max_stale_age, policy.tables[0].functions) == (129_600.0, ("m:f",))
     with pytest.raises(InputError, match="max_stale_share must be between 0 and 1"):
         parse_policy("base_uri: /lake\nlevels: {max_stale_share: 2.0}\n")
+
+
+def test_the_table_page_tells_how_fresh_its_columns_are(uri: str) -> None:
+    def page() -> Any:
+        (column,) = observed_page(ManagedTable(uri=uri), ServiceLevels())[1]["declared"]
+        return column
+
+    before = page()
+    assert (before["name"], before["stale_rows"], before["stale_share"]) == ("loud", 4, 1.0)
+    assert before["refreshed_at"] is None
+    _run(uri, max_stale_share=0)
+    lance_core.write_dataset(pa.table({"text": ["e", "f", "g!", "h"]}), uri, mode="append")
+    after = page()
+    assert (after["stale_rows"], after["stale_share"], after["failed_rows"]) == (4, 0.5, 0)
+    assert after["refreshed_at"] > 0
+    json.dumps(after)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT
@@ -74,6 +75,9 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
         "schema": columns_of(manifest.schema),
         "fragments": fragments_page(list(manifest.fragments), seen),
         "indices": _indices(snapshot, seen),
+        "declared": [
+            {**asdict(column), "stale_share": column.stale_rows / max(seen.num_rows, 1)} for column in seen.declared
+        ],
         "tags": [
             {"name": name, "version": tag.version, "branch": tag.branch} for name, tag in sorted(list_tags(store).items())
         ],

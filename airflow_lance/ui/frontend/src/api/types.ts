@@ -210,6 +210,18 @@ export interface Doubt {
   readonly version: number | null;
 }
 
+/** A column that is computed from others: how many rows no refresh has seen as they are now, and who refreshed it last. */
+export interface DeclaredColumn {
+  readonly name: string;
+  readonly kind: string;
+  readonly function: string;
+  readonly stale_rows: number;
+  readonly stale_share: number;
+  readonly failed_rows: number;
+  readonly refreshed_at: number | null;
+  readonly refreshed_by: string;
+}
+
 export interface TableAnswer extends Made {
   readonly table: TableRow;
   readonly file_version: string | null;
@@ -220,6 +232,7 @@ export interface TableAnswer extends Made {
   readonly schema: readonly Field[];
   readonly fragments: Fragments;
   readonly indices: readonly Index[];
+  readonly declared: readonly DeclaredColumn[];
   readonly tags: readonly { readonly name: string; readonly version: number; readonly branch: string | null }[];
   readonly branches: readonly {
     readonly name: string;

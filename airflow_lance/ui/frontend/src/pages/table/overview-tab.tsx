@@ -3,6 +3,7 @@ import { bytes, count, duration, percent, plural, whole } from "../../lib/format
 import { Figures, type Figure } from "../../ui/figures";
 import { PageLink } from "../../ui/links";
 import { Section } from "../../ui/section";
+import { DeclaredColumns } from "./declared-columns";
 import { SizesChart } from "./fragment-charts";
 import { HealthParts } from "./health-parts";
 import { IndexCoverage } from "./index-coverage";
@@ -42,6 +43,7 @@ export function OverviewTab(props: TabProps) {
         <Section id="coverage" title="Index coverage" end={more("indices", "Segments")} width="third">
           <IndexCoverage indices={answer.indices} />
         </Section>
+        <DeclaredColumns columns={answer.declared} now={answer.made_at} />
         <UsedBy id={table.id} />
         {answer.staged.length ? (
           <Section id="staged" title="Staged work" note={plural(answer.staged.length, "attempt")} end={more("staged", "Commits under way")} flush>
