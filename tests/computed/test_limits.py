@@ -259,3 +259,33 @@ def test_a_dry_run_tells_rows_and_bytes(uri: str) -> None:
     counts = report.columns["y"]
     assert (counts.stale, counts.not_wanted, counts.left, report.num_versions) == (20, 5, 20, 0)
     assert 15 * 8 <= counts.bytes_wanted <= 15 * 16
+
+
+def test_two_refreshes_at_once_and_an_append_between_lose_nothing(uri: str) -> None:
+    """Both compute the same rows at the same time; whoever publishes second finds its fragments done and yields."""
+    declare(uri, batch_size=10)
+    meeting = threading.Barrier(2, timeout=60)
+
+    class Meets(Work):
+        def __call__(self, batch: pa.RecordBatch) -> lance_core.Computed:
+            if self.calls == 0:
+                meeting.wait()
+                if self is works[0]:
+                    lance_core.write_dataset(pa.table({"x": [50]}), uri, mode="append")
+                meeting.wait()
+            return super().__call__(batch)
+
+    works = [Meets(), Meets()]
+    reports: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda work=work: reports.append(refresh(uri, work, commit_every=1))) for work in works
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(reports) == 2
+    refresh(uri, Work())
+    assert (filled(uri), right(uri), lance_core.dataset(uri).count_rows()) == (21, True, 21)
+    assert refresh(uri, Work()).stale == 0
+    assert len(works[0].given) + len(works[1].given) <= 2 * 20 + 2
