@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from lance_core.errors import InputError
-from lance_core.publish.records import checked_fields
+from lance_core.publish.records import RULES
+from lance_core.typed import from_plain
 
 COMMITTED = "committed"
 ALREADY_COMMITTED = "already_committed"
@@ -181,7 +182,7 @@ class GarbageReport:
 
 def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:
     try:
-        return kind(**checked_fields(kind, plain))
+        return from_plain(kind, plain, RULES)
     except ValueError as error:
         raise InputError(
             f"{sorted(plain)} are not the fields of a {kind.__name__}: {error}",

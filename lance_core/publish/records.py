@@ -14,19 +14,18 @@ their own.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
 import re
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, StoreError, UnsupportedRecordError
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
+from lance_core.typed import Rules, from_plain, shown
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -193,47 +192,9 @@ def is_same_work(one: str, other: str) -> bool:
 def parse_record(cls: type[T], plain: Mapping[str, Any], *, where: str) -> T:
     """A record as its dataclass. CorruptFileError names the key that is missing or of another type."""
     try:
-        return cls(**checked_fields(cls, plain))
+        return from_plain(cls, plain, RULES)
     except ValueError as error:
         raise CorruptFileError(f"{where}: {error}") from error
-
-
-def checked_fields(cls: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a dataclass's fields from plain data, typed. ValueError for one that is missing or of another type."""
-    found: dict[str, Any] = {}
-    for name, hint, is_required in _fields_of(cls):  # type: ignore[arg-type]
-        if name in plain:
-            found[name] = _checked(hint, plain[name], name)
-        elif is_required:
-            raise ValueError(f"{name} is missing")
-    return found
-
-
-@functools.cache
-def _fields_of(cls: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
-    """Name, type and whether it must be there, of each field."""
-    hints = typing.get_type_hints(cls)
-    return tuple(
-        (item.name, hints[item.name], item.default is MISSING and item.default_factory is MISSING) for item in fields(cls)
-    )
-
-
-def _checked(hint: Any, value: Any, name: str) -> Any:
-    if hint in _SCALARS:
-        check, expected = _SCALARS[hint]
-        if not check(value):
-            raise ValueError(f"{name}: expected {expected}, got {shown(value)}")
-        return float(value) if hint is float else value
-    origin = typing.get_origin(hint)
-    if origin is tuple:
-        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-            raise ValueError(f"{name}: expected a list, got {shown(value)}")
-        return tuple(_checked(typing.get_args(hint)[0], item, f"{name}[{index}]") for index, item in enumerate(value))
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{name}: expected an object, got {shown(value)}")
-        return dict(value)
-    raise TypeError(f"{name}: {hint} cannot be checked")
 
 
 def _is_integer(value: Any) -> TypeGuard[int]:
@@ -250,15 +211,24 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) and math.isfinite(value)
 
 
-def shown(value: Any) -> str:
-    """A value and its type, for a message."""
-    text = repr(value)
-    return f"{text[:60]}{'…' if len(text) > 60 else ''} ({type(value).__name__})"
+def _scalar(is_right: Callable[[Any], bool], expected: str) -> Callable[[object, str], Any]:
+    def check(value: object, where: str) -> Any:
+        if not is_right(value):
+            raise ValueError(f"{where}: expected {expected}, got {shown(value)}")
+        return value
+
+    return check
 
 
-_SCALARS: Mapping[Any, tuple[typing.Callable[[Any], bool], str]] = {
-    str: (lambda value: isinstance(value, str), "text"),
-    int: (_is_count, "an integer from 0 to 2^64-1"),
-    float: (_is_number, "a number"),
-    bool: (lambda value: isinstance(value, bool), "a boolean"),
-}
+_NUMBER = _scalar(_is_number, "a number")
+
+RULES = Rules(
+    {
+        str: _scalar(lambda value: isinstance(value, str), "text"),
+        int: _scalar(_is_count, "an integer from 0 to 2^64-1"),
+        float: lambda value, where: float(_NUMBER(value, where)),
+        bool: _scalar(lambda value: isinstance(value, bool), "a boolean"),
+    },
+    is_closed=False,
+)
+"""What a record may hold; keys that are no fields are those of a newer release."""

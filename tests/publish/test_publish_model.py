@@ -27,5 +27,5 @@ def test_a_reference_is_read_as_it_was_written() -> None:
 
 def test_a_reference_without_its_identity_is_refused() -> None:
     plain = {name: value for name, value in STAGED.to_dict().items() if name != "identity"}
-    with pytest.raises(InputError, match="identity is missing"):
+    with pytest.raises(InputError, match="'identity' is missing"):
         StagedTransaction.from_dict(plain)

@@ -55,7 +55,7 @@ def test_brackets_inside_text_are_no_depth() -> None:
 @pytest.mark.parametrize(
     ("cls", "plain", "named"),
     [
-        (Intent, {}, "commit is missing"),
+        (Intent, {}, "'commit' is missing"),
         (Intent, {"commit": 3}, "commit: expected text"),
         (Intent, {"commit": "c", "since": True}, "since: expected a number"),
         (Intent, {"commit": "c", "uuids": "u"}, "uuids: expected a list"),
