@@ -8,6 +8,23 @@
 
 The spec is encoded, because masters and shells rewrite arguments (`lance_core.spark.argument`); a large one goes as a file.
 The driver's output is the task's log. Its result is not read from there: it is in the table's staged registry.
+
+The environment of a submit, and the part that a driver may receive.
+
+A standalone cluster in cluster mode is handed the whole environment of the process that submits: its master keeps it, with
+what it writes down to recover, and gives it to the driver. So `spark-submit` is started there through a small program that
+passes on the variables of `PASSED_ON` only; an Airflow worker's connections, keys and tokens stay where they are.
+
+Storage options on their way to a Spark driver: never on a command line, never in a log.
+
+The spec that travels as an application argument holds references only (`lance_core.jobs.specs.secret`)::
+
+    {"env": "LANCE_STORAGE_OPTIONS", "key": "o0"}      client mode: an environment variable of the driver's process
+    {"file": "lance-options-5c.json", "key": "o0"}     cluster mode: a file shipped with `--files` to the driver's folder
+    {"file": "/shared/lance-.../lance-options-5c.json", "key": "o0"}     a standalone cluster, cluster mode: a private file
+
+An option that a DAG gives as a reference itself is passed on as it is: the cluster resolves it. On a standalone cluster
+plain options (endpoint, region) are passed on as they are, too.
 """
 
 from __future__ import annotations
@@ -15,27 +32,23 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import json
+import os
+import shlex
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.callables import allowed_conf
-from airflow_lance.execution.options import (
-    HiddenOptions,
-    all_options,
-    environment,
-    hide_in_environment,
-    hide_in_file,
-    private_file,
-    secret_names,
-    with_references,
-)
 from airflow_lance.execution.spark_settings import UNPACKED, SparkSettings
-from airflow_lance.execution.submit_environment import client_environment, limited_submit
+from lance_core.errors import InputError
 from lance_core.spark import encode_spec, write_application, write_archive
 
 if TYPE_CHECKING:
@@ -236,3 +249,155 @@ def application_path() -> str:
     if found is None or found.origin is None:  # pragma: no cover - a broken installation
         raise ModuleNotFoundError(f"{APPLICATION} is not installed")
     return found.origin
+
+
+PASSED_ON = (
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH",
+    "JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS",
+    "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "HADOOP_HOME", "HADOOP_CONF_DIR", "HADOOP_USER_NAME", "YARN_CONF_DIR",
+    "KRB5CCNAME", "KRB5_CONFIG", "LANCE_ALLOWED_CALLABLES",
+)  # fmt: skip
+"""What spark-submit needs to find Java, Spark, its settings and a Kerberos ticket. None of these is a secret's name."""
+
+_PROGRAM = """\
+import os
+import sys
+
+passed_on = {{name: os.environ[name] for name in {names!r} if name in os.environ}}
+passed_on["PATH"] = {path!r}
+os.execve({binary!r}, [{binary!r}, *sys.argv[1:]], passed_on)
+"""
+
+
+def client_environment(options: str, runs_here: bool) -> dict[str, str]:
+    """What the driver's process needs: our options, this interpreter, and the spark-submit that is beside it."""
+    # Only where executors run on this machine may they get its interpreter; elsewhere the cluster knows its own.
+    pythons = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON") if runs_here else ("PYSPARK_DRIVER_PYTHON",)
+    chosen = {name: os.environ.get(name, sys.executable) for name in pythons}
+    return {"PATH": _path(), **({VARIABLE: options} if options else {}), **chosen}
+
+
+@contextmanager
+def limited_submit(binary: str = "spark-submit") -> Iterator[None]:
+    """Inside, a `spark-submit` found on the path starts the real one with the variables of `PASSED_ON` alone.
+
+    InputError for a binary that is a path: it would be started past this one, and be written over by it.
+    """
+    if Path(binary).name != binary:
+        raise InputError(
+            f"spark_submit['spark_binary'] is the path {binary!r}, but with deploy mode 'cluster' on a standalone cluster "
+            "it must be a name",
+            cure="Put the folder of the program on the PATH of the worker and give its name.",
+        )
+    path = _path()
+    real = shutil.which(binary, path=path)
+    if real is None:
+        raise InputError(f"{binary} is not on the PATH of this worker", cure="Install pyspark, or put Spark's bin on PATH.")
+    with TemporaryDirectory(prefix="lance-") as folder, environment(_spark_home(real)):
+        program, command = Path(folder) / "submit.py", Path(folder) / binary
+        program.write_text(_PROGRAM.format(names=PASSED_ON, path=path, binary=real), encoding="utf-8")
+        python = shlex.quote(sys.executable)
+        command.write_text(f'#!/bin/sh\nexec {python} -I {shlex.quote(str(program))} "$@"\n', encoding="utf-8")
+        command.chmod(0o700)
+        with environment({"PATH": os.pathsep.join([folder, path])}):
+            yield
+
+
+def _path() -> str:
+    return os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(sys.executable).parent)]))
+
+
+def _spark_home(binary: str) -> dict[str, str]:
+    """Where Spark is when it is the pyspark of this environment: its spark-submit asks the driver's Python for that, and
+    which Python a driver on the cluster has is not for us to say."""
+    found = importlib.util.find_spec("pyspark")
+    if "SPARK_HOME" in os.environ or found is None or found.origin is None:
+        return {}
+    beside = Path(sys.executable).parent
+    return {"SPARK_HOME": str(Path(found.origin).parent)} if Path(binary).parent == beside else {}
+
+
+VARIABLE = "LANCE_STORAGE_OPTIONS"
+
+
+@dataclass(frozen=True)
+class HiddenOptions:
+    """References to put in a spec, and the JSON text they refer to (empty when there is nothing to hide)."""
+
+    references: Mapping[str, Any]
+    text: str = ""
+
+
+def hide_in_environment(options: Mapping[str, Any]) -> HiddenOptions:
+    """References into the environment variable `VARIABLE`."""
+    return _hide(options, {"env": VARIABLE})
+
+
+def hide_in_file(options: Mapping[str, Any], *, name: str) -> HiddenOptions:
+    """References into a file of that name in the driver's working folder."""
+    return _hide(options, {"file": name})
+
+
+def all_options(options: Mapping[str, Any], reads: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a job's own store and of the tables that it reads (`WriteSpec.table_reads`), under one name each."""
+    further = {
+        f"{name}/{option}": value.to_json() for name, read in reads.items() for option, value in read.storage_options.items()
+    }
+    return {**options, **further}
+
+
+def with_references(spec: JobSpec, references: Mapping[str, Any]) -> JobSpec:
+    """The spec with references in the place of the options that `all_options` names."""
+    own = {name: value for name, value in references.items() if "/" not in name}
+    further = {
+        name: replace(read, storage_options={option: references[f"{name}/{option}"] for option in read.storage_options})
+        for name, read in getattr(spec, "table_reads", {}).items()
+    }
+    reads: dict[str, Any] = {"table_reads": further} if further else {}
+    return replace(spec, storage_options=own, **reads)
+
+
+def _hide(options: Mapping[str, Any], place: Mapping[str, str]) -> HiddenOptions:
+    # Keys are numbered: an option's name may hold a dot, which a reference's key reads as a path.
+    literals = {
+        name: f"o{index}" for index, (name, value) in enumerate(sorted(options.items())) if not isinstance(value, Mapping)
+    }
+    references = {name: {**place, "key": literals[name]} if name in literals else dict(options[name]) for name in options}
+    text = json.dumps({key: str(options[name]) for name, key in literals.items()}) if literals else ""
+    return HiddenOptions(references, text)
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this task's process while a child is started.
+
+    Not the Spark hook's `env_vars`: for YARN and Kubernetes the hook turns those into `--conf` arguments, which every
+    user of the machine can read.
+    """
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def private_file(name: str, *, folder: str | None = None) -> Iterator[Path]:
+    """An empty file that only this user can read, in a separate folder (below `folder` if given), removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="lance-", dir=folder) as place:
+        path = Path(place) / name
+        path.touch(mode=0o600)
+        yield path
+
+
+def secret_names(options: Mapping[str, Any]) -> list[str]:
+    """The options with a literal that is not known to be plain."""
+    from lance_core.jobs.specs.plain_options import is_plain_option
+
+    literals = [(name, value) for name, value in options.items() if not isinstance(value, Mapping)]
+    return [name for name, value in literals if not is_plain_option(name.rpartition("/")[2], value)]

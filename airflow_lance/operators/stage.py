@@ -303,7 +303,7 @@ class LanceStageOperator(LanceJobOperator):
                 from lance_core.jobs import api
 
                 return api.run(spec, options=options)
-            from airflow_lance.execution.spark_connect import stage_connected
+            from airflow_lance.execution.spark_installed import stage_connected
 
             return stage_connected(
                 self.prepare_spec(spec),

@@ -8,26 +8,45 @@
 
 Any choice made here is readable by every reader of the version; the rules decide size and speed only.
 (Spec: what the official writer chooses, FORMAT B.)
+
+How repetition and definition levels are written: the smallest of plain, bit packed and (from 2.2 on) run lengths.
+
+::
+
+    levels 0 0 1 0 ... in chunks of 1,024   ->   OutOfLineBitpacking(16 to 1 bit), 128 bytes a chunk
+
+Decide whether a dictionary is worthwhile: distinct values are counted up to a limit, so that a "no" is found early.
+
+::
+
+    1,000 strings, 4 of them distinct   ->   DictionaryBlock(indices of 32 bits, 4 items)        else None
+
+Statistics for the writer's rules, computed once per block.
+
+::
+
+    FixedStatistics.of(values 7 7 7 9 of 64 bits)   num_runs 2, widths [4], plain 32 bytes, packed 520, runs 18
 """
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_core.arrays import Bools, Ints
 from lance_core.codecs import bitpack, byte_stream_split, fixed_size_list, flat, fsst, general, packed, rle, variable
-from lance_core.codecs.blocks import Block, FixedBlock, ListBlock, Pieces, StructBlock, VariableBlock
-from lance_core.codecs.choose_dictionary import choose_dictionary
-from lance_core.codecs.choose_levels import choose_levels
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, Pieces, StructBlock, VariableBlock
 from lance_core.codecs.constant import is_constant
 from lance_core.codecs.encoded import EncodedBlock, EncodedChunks, EncodedLevels, EncodedValues
 from lance_core.codecs.options import EncodingOptions
-from lance_core.codecs.statistics import WORD_BITS, FixedStatistics
 from lance_core.errors import UnsupportedEncodingError
 from lance_core.format.encoding import BufferCompression, CompressionScheme, Flat, Fsst, PackedStruct, Variable
 from lance_core.format.version import FileVersion
+from lance_core.kernels import distinct as kernels
+from lance_core.kernels.bytes import copy_runs
 
 __all__ = [
     "EncodedBlock",
@@ -244,3 +263,190 @@ def _shrinks(block: VariableBlock, compression: BufferCompression) -> bool:
 
 def _spread(count: int, samples: int) -> np.typing.NDArray[np.int64]:
     return np.unique(np.linspace(0, max(count - 1, 0), samples).astype(np.int64))
+
+
+_TINY = 64
+_RUN_BYTES = 3
+
+
+def choose_levels(levels: npt.NDArray[np.uint16], counts: Ints, options: EncodingOptions) -> EncodedLevels:
+    """Levels of many chunks: `counts` (int64) levels belong to each chunk, in order. One description, a piece per chunk."""
+    values = np.ascontiguousarray(levels, "<u2")
+    if len(values) <= _TINY:
+        return encode_plain(values, counts)
+    width = int(bitpack.bit_lengths(np.array([values.max()], np.uint16))[0])
+    packed_size = int(bitpack.out_of_line_words(counts, width, 16).sum()) * 2
+    if options.version >= FileVersion.V2_2:
+        num_runs = rle.count_runs(values) + len(values) // rle.MAX_RUN + len(counts)
+        if num_runs * _RUN_BYTES + 8 * len(counts) < packed_size:
+            return EncodedLevels(*rle.encode_pieces(values, counts))
+    if packed_size >= 2 * len(values):
+        return encode_plain(values, counts)
+    return EncodedLevels(*bitpack.encode_out_of_line(values, counts, width=width))
+
+
+def encode_plain(levels: npt.NDArray[np.uint16], counts: Ints) -> EncodedLevels:
+    """Levels as 16-bit numbers."""
+    data = np.ascontiguousarray(levels, "<u2").view(np.uint8)
+    return EncodedLevels(Flat(16), Pieces(data, (np.cumsum(counts) - counts) * 2, counts * 2))
+
+
+MIN_VALUES = 100
+_INDEX_BYTES = 4
+_WORTHWHILE = 0.9
+"""A dictionary of numbers must save a tenth over packing them directly, which reads faster."""
+
+
+def choose_dictionary(block: Block, options: EncodingOptions) -> DictionaryBlock | None:
+    """The block as a dictionary with 32-bit indices, or None when that does not pay.
+
+    Numbers of 64 and 128 bits from 2.2 on, byte strings in every version. The caller encodes `indices` with
+    `choose_chunks` and `items` with `choose_block`.
+    """
+    if block.count < MIN_VALUES or options.compression == "none":
+        return None
+    if isinstance(block, VariableBlock):
+        return _of_strings(block, options)
+    if isinstance(block, FixedBlock) and block.bits in (64, 128) and options.version >= FileVersion.V2_2:
+        return _of_numbers(block, options)
+    return None
+
+
+def _of_strings(block: VariableBlock, options: EncodingOptions) -> DictionaryBlock | None:
+    width = block.offsets.dtype.itemsize
+    plain = int(block.offsets[-1]) - int(block.offsets[0]) + (block.count + 1) * width
+    room = options.dict_size_ratio * plain - block.count * width
+    limit = min(_cap(block.count, options), int(room / (plain / block.count + width)))
+    found = None if has_many_distinct(block, limit) else number_variable(block, limit)
+    return None if found is None else _split(block, *found)
+
+
+def _of_numbers(block: FixedBlock, options: EncodingOptions) -> DictionaryBlock | None:
+    size = block.bits // 8
+    room = (options.dict_size_ratio * size - _INDEX_BYTES) * block.count
+    limit = min(_cap(block.count, options), int(room / 16))
+    found = None if has_many_distinct(block, limit) else number_fixed(block, limit)
+    if found is None:
+        return None
+    codes, firsts = found
+    direct = block.count * size
+    if block.bits == 64:
+        statistics = FixedStatistics.of(block)
+        direct = min(direct, statistics.packed_size, statistics.rle_size)
+    packed = FixedStatistics.of(FixedBlock(32, codes.view(np.uint8), block.count))
+    through = min(packed.packed_size, packed.rle_size) + len(firsts) * size
+    return _split(block, codes, firsts) if through < _WORTHWHILE * direct else None
+
+
+def _cap(count: int, options: EncodingOptions) -> int:
+    return min(count // options.dict_divisor, options.dict_max_size)
+
+
+def _split(
+    block: FixedBlock | VariableBlock, codes: np.typing.NDArray[np.uint32], firsts: np.typing.NDArray[np.uint32]
+) -> DictionaryBlock:
+    items = pick(block, firsts.astype(np.int64))
+    return DictionaryBlock(FixedBlock(32, codes.view(np.uint8), block.count), items)
+
+
+_SAMPLE = 4096
+WORD_BITS = (8, 16, 32, 64)
+_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedStatistics:
+    """Of values of 8, 16, 32 or 64 bits: runs of equal neighbours, and the bits each block of 1,024 needs."""
+
+    bits: int
+    count: int
+    num_runs: int
+    widths: Ints
+
+    @classmethod
+    def of(cls, block: FixedBlock) -> FixedStatistics:
+        """Two passes over the values."""
+        values = bitpack.unsigned(block)
+        return cls(block.bits, block.count, rle.count_runs(values), bitpack.block_widths(values))
+
+    @property
+    def plain_size(self) -> int:
+        """Bytes of plain values."""
+        return self.count * self.bits // 8
+
+    @property
+    def packed_size(self) -> int:
+        """Bytes of inline bit packing."""
+        return bitpack.inline_size(self.widths, self.bits)
+
+    @property
+    def rle_size(self) -> int:
+        """Bytes of runs; an upper bound, because long runs and chunk edges cut some."""
+        return (self.num_runs + self.count // rle.MAX_RUN + 1) * (self.bits // 8 + 1)
+
+
+def number_fixed(block: FixedBlock, limit: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None:
+    """(number of each value, where each distinct value appears first), None above `limit` distinct values."""
+    size = block.bits // 8
+    data = block.data[: block.count * size]
+    if size == 8:
+        return _number(limit, block.count, kernels.number_words, (np.ascontiguousarray(data).view("<u8"),))
+    offsets = np.arange(block.count + 1, dtype=np.int64) * size
+    return number_variable(VariableBlock(offsets, data), limit)
+
+
+def number_variable(block: VariableBlock, limit: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None:
+    """The same for byte strings."""
+    first, last = int(block.offsets[0]), int(block.offsets[-1])
+    padded = np.empty(last - first + 8, np.uint8)
+    padded[: last - first] = block.data[first:last]
+    offsets = np.ascontiguousarray(block.offsets - block.offsets[0] if first else block.offsets)
+    return _number(limit, block.count, kernels.number_strings, (offsets, padded, _MASKS))
+
+
+def pick(block: FixedBlock | VariableBlock, numbers: Ints) -> FixedBlock | VariableBlock:
+    """Some values of a block, in the order of `numbers` (which are inside it)."""
+    if isinstance(block, FixedBlock):
+        size = block.bits // 8
+        rows = block.data[: block.count * size].reshape(block.count, size)
+        return FixedBlock(block.bits, rows[numbers].reshape(-1), len(numbers))
+    starts = block.offsets[numbers].astype(np.int64)
+    sizes = block.offsets[numbers + 1].astype(np.int64) - starts
+    ends = np.cumsum(sizes)
+    out = np.empty(int(sizes.sum()), np.uint8)
+    copy_runs(np.ascontiguousarray(block.data), starts, sizes, ends - sizes, out)
+    offsets: npt.NDArray[Any] = np.append(0, ends).astype(block.offsets.dtype)
+    return VariableBlock(offsets, out)
+
+
+def has_many_distinct(block: FixedBlock | VariableBlock, limit: int) -> bool:
+    """Whether two small samples make more than `limit` distinct values all but certain.
+
+    One sample is the first values, the other spread over the block: repeats nearby or afar keep the question open. With
+    d distinct among m drawn values, about m * m / (2 * (m - d)) exist (the birthday bound).
+    """
+    if block.count < 4 * _SAMPLE:
+        return False
+    # Spread with chance: a fixed step could run in time with a period of the values.
+    step = block.count // _SAMPLE
+    near = np.arange(_SAMPLE, dtype=np.int64)
+    for numbers in (near, near * step + np.random.default_rng(block.count).integers(0, step, _SAMPLE)):
+        drawn = pick(block, numbers)
+        found = number_fixed(drawn, _SAMPLE) if isinstance(drawn, FixedBlock) else number_variable(drawn, _SAMPLE)
+        repeats = 0 if found is None else _SAMPLE - len(found[1])
+        # Twice the limit for safety; the bound holds for few repeats only.
+        if repeats > _SAMPLE // 10 or repeats * 4 * limit > _SAMPLE * _SAMPLE:
+            return False
+    return True
+
+
+def _number(
+    limit: int, count: int, kernel: Any, values: tuple[npt.NDArray[Any], ...]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None:
+    if limit <= 0:
+        return None
+    slot_bits = max(6, (2 * limit).bit_length())
+    slots = np.full(1 << slot_bits, -1, np.int32)
+    codes, firsts = np.empty(count, np.uint32), np.empty(limit, np.uint32)
+    found = kernel(*values, kernels.FACTOR, 64 - slot_bits, limit, slots, codes, firsts)
+    return (codes, firsts[:found]) if found >= 0 else None

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.file.error_location import located
-from lance_core.file.projection import DEFAULT_BATCH_SIZE, Blobs, FileProjection
-from lance_core.file.rows import Ranges
+from lance_core.file.projection import DEFAULT_BATCH_SIZE, Blobs, FileProjection, Ranges
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.store import Store

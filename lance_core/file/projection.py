@@ -7,6 +7,10 @@
 A window is a whole number of batches and about 32 MiB of decoded values, so memory stays bounded whatever the file holds.
 What a row of texts takes is not known before some are decoded (77 MB of a file may be 2 GB of repeated words): with
 `max_bytes` a first, small window is measured, windows and batches that follow go by the sizes seen so far.
+
+Which rows of a file a read wants, cut into windows.
+
+file rows   [0, 100) [5000, 5010)        two windows of at most 64 rows:  [0,64)   [64,100) [5000,5010)
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.arrow.buffers import nulls
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, no_rows
@@ -31,10 +36,8 @@ from lance_core.file.convert.few_rows import FieldValues, array_of
 from lance_core.file.convert.tree import Node
 from lance_core.file.error_location import located
 from lance_core.file.metadata import Tail
-from lance_core.file.rows import Ranges, select_indices, select_ranges, windows
 from lance_core.file.to_user_types import finish
-from lance_core.file.v2.alike_columns import AlikeColumns, alike_columns
-from lance_core.file.v2.row_sizes import fixed_size
+from lance_core.file.v2.columns21 import AlikeColumns, alike_columns, fixed_size
 from lance_core.format.schema import Schema
 from lance_core.io.fetcher import drive
 from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
@@ -362,3 +365,60 @@ def _one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
 def no_columns(num_rows: int) -> pa.RecordBatch:
     """A batch without columns that still knows how many rows it has."""
     return pa.record_batch([pa.nulls(num_rows)], names=["_"]).select([])
+
+
+Ranges = Sequence[tuple[int, int]] | RowSelection
+"""Sorted, disjoint half-open ranges of row numbers, as pairs or already as a selection."""
+
+
+def select_ranges(ranges: Ranges | None, num_rows: int) -> RowSelection:
+    """The selection of sorted, disjoint half-open ranges of file rows; None selects all. InputError when out of bounds."""
+    if ranges is None:
+        return RowSelection.all(num_rows)
+    selection = ranges if isinstance(ranges, RowSelection) else RowSelection.ranges(ranges)
+    if len(selection.starts):
+        out_of_order = len(selection.starts) > 1 and bool((selection.starts[1:] < selection.ends[:-1]).any())
+        if out_of_order or selection.starts[0] < 0 or selection.ends[-1] > num_rows:
+            raise InputError(
+                f"row ranges must be sorted, disjoint and within 0..{num_rows}, got {_first(selection)}",
+                cure="Pass row indices to read rows in another order.",
+            )
+    return selection
+
+
+def _first(selection: RowSelection) -> list[tuple[int, int]]:
+    return [*zip(selection.starts[:5].tolist(), selection.ends[:5].tolist(), strict=True)]
+
+
+def select_indices(indices: npt.ArrayLike, num_rows: int) -> tuple[RowSelection, Ints | None]:
+    """The selection of the distinct indices, and how to gather its rows into the requested order (None: as they are)."""
+    wanted = np.asarray(indices, np.int64)
+    if wanted.ndim != 1:
+        raise InputError("row indices must be a flat list of integers")
+    if len(wanted) == 0:
+        return RowSelection.all(0), None
+    low, high = int(wanted.min()), int(wanted.max())
+    if low < 0 or high >= num_rows:
+        raise InputError(f"row {low if low < 0 else high} was requested, the file has rows 0..{num_rows - 1}")
+    if len(wanted) == 1 or bool((np.diff(wanted) > 0).all()):
+        return RowSelection.indices(wanted), None
+    distinct, order = np.unique(wanted, return_inverse=True)
+    return RowSelection.indices(distinct), order.astype(np.int64)
+
+
+def windows(selection: RowSelection, window_rows: Callable[[], int]) -> Iterator[RowSelection]:
+    """The selection in order, in parts of as many rows as `window_rows` says when one is due (the last may have fewer)."""
+    lengths = selection.ends - selection.starts
+    before = np.concatenate(([0], np.cumsum(lengths)))
+    total = int(before[-1])
+    start = 0
+    while start < total:
+        end = min(start + window_rows(), total)
+        first = int(np.searchsorted(before, start, side="right")) - 1
+        last = int(np.searchsorted(before, end, side="left"))
+        starts = selection.starts[first:last].copy()
+        ends = selection.ends[first:last].copy()
+        starts[0] += start - before[first]
+        ends[-1] -= before[last] - end
+        yield RowSelection(starts, ends)
+        start = end

@@ -6,6 +6,11 @@
 
 Rows wait per column until about 8 MiB have come together, then they become pages; all columns together hold at most
 `MAX_BUFFERED_BYTES`. Pages are encoded on the work pool while others are written. Nobody sees the file before `finish`.
+
+Arrays users give -> storage arrays: extension wrappers come off, JSON text becomes JSONB.
+
+extension<arrow.json> '{"a":1}'      large_binary 40000001 ...
+extension<arrow.uuid>                fixed_size_binary[16]
 """
 
 from __future__ import annotations
@@ -17,10 +22,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.arrow.cast import BatchCaster
+from lance_core.arrow.jsonb import encode_jsonb
+from lance_core.arrow.kinds import as_extension, as_list, as_struct, list_type
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import InputError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
-from lance_core.file.to_storage_types import prepare
 from lance_core.file.v1.writer import LegacyBody
 from lance_core.file.v2.paged_body import PagedBody
 from lance_core.format.fragment import DataFile
@@ -190,3 +196,22 @@ class FileWriter:
     def _check_open(self) -> None:
         if self._finished:
             raise InputError(f"the file {self.path!r} is finished or aborted; nothing more can be written to it")
+
+
+def prepare(array: pa.Array[Any], storage: pa.DataType) -> pa.Array[Any]:
+    """`array` (of the type users see) as its storage type; the same object when nothing changes."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        return prepare(as_extension(array).storage, storage)
+    if array.type == storage:
+        return array
+    types = pa.types
+    if types.is_large_binary(storage) and (types.is_string(array.type) or types.is_large_string(array.type)):
+        return encode_jsonb(array)
+    if types.is_struct(storage):
+        children = [prepare(as_struct(array).field(i), storage.field(i).type) for i in range(storage.num_fields)]
+        fields = [storage.field(i) for i in range(storage.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None)
+    item = pa.struct([storage.key_field, storage.item_field]) if types.is_map(storage) else list_type(storage).value_type
+    values = prepare(as_list(array).values, item)
+    num_buffers = 1 if types.is_fixed_size_list(storage) else 2
+    return pa.Array.from_buffers(storage, len(array), array.buffers()[:num_buffers], offset=array.offset, children=[values])

@@ -14,7 +14,7 @@
 
 A code says more than a status, and is asked first: of many objects deleted at once each has a code of its own in an answer
 with status 200, and S3's 409 (`ConditionalRequestConflict`) is no object that exists. Engines bring what they were told in
-their own ways (`objects.errors`, `remote.errors`); what it means is decided here.
+their own ways (`objects.store`, `remote.errors`); what it means is decided here.
 """
 
 from __future__ import annotations

@@ -12,12 +12,32 @@ Spark would only repeat it three times.
 
 Partitions: by default those of the source. `coalesce(n)` lowers their number without a shuffle, `repartition(n)` shuffles.
 Every partition with rows writes at least one data file, so many small partitions make many small fragments.
+
+The files of a source as Spark has listed them, without a further request.
+
+::
+
+    spark.read.csv("s3a://raw/day=1").where(...)   its plan's leaves have a file index, which Spark filled when it analysed
+    -> (SourceFile("s3://raw/day=1/a.csv", 60, 1764000000.0), ...)
+
+One call into the JVM for each leaf, however many files there are. Spark Connect shows no plan: there a source has no files.
+
+`collect()` that can be stopped: it runs in a thread while the caller waits, reports progress, and handles signals.
+
+A signal's exception raised inside PySpark's own call is of no use: its clean-up asks the JVM something on the connection
+that is busy with the job, and waits until the job ends. So the caller's thread never is inside that call; when it is
+stopped, it cancels the job from outside.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
+import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +47,11 @@ from lance_core.errors import LanceError
 from lance_core.jobs.runtime.error_transport import failure_from_plain, failure_to_plain
 from lance_core.jobs.runtime.protocols import ROW, JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.conform import Conformer
-from lance_core.jobs.sources.source_files import SourceFile
+from lance_core.jobs.sources.source_files import SourceFile, canonical_path
 from lance_core.jobs.specs.spec import SourceSpec
 from lance_core.shortage import shortages
-from lance_core.spark.collect import collect
 from lance_core.spark.direct_parquet import DirectParquet, plan_direct, wrap
 from lance_core.spark.lance_tables import LanceTables
-from lance_core.spark.source_files import source_files
 from lance_core.spark.sources import evaluate_sql, open_spark_source, refused_record
 from lance_core.spark.types import arrow_schema, readable_schema, spark_schema
 
@@ -191,3 +209,102 @@ def one_per_partition(rows: Sequence[Any]) -> Sequence[TaskResult]:
             fragments=tuple(bytes(fragment) for fragment in row["fragments"]),
         )
     return [results[partition] for partition in sorted(results)]
+
+
+_BETWEEN = "\x00"
+_STATUS = re.compile(r"path=(?P<path>.*?); isDirectory=false; length=(?P<size>\d+);.*?modification_time=(?P<time>\d+)", re.S)
+
+
+def source_files(frame: Any, spec: SourceSpec) -> tuple[SourceFile, ...]:
+    """The files that the frame of a source reads; of a query those of all its views. () where Spark does not say."""
+    if spec.callable:
+        return ()
+    frames = [frame] if not spec.sql else [frame.sparkSession.table(name) for name in spec.views]
+    try:
+        return tuple(dict.fromkeys(file for item in frames for file in _of_plan(item)))
+    except (ValueError, OSError):
+        return ()
+
+
+def _of_plan(frame: Any) -> list[SourceFile]:
+    try:
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    except Exception:  # Spark Connect's frames have no plan here
+        return []
+    return [file for number in range(leaves.size()) for file in _of_leaf(leaves.apply(number))]
+
+
+def _of_leaf(leaf: Any) -> list[SourceFile]:
+    try:
+        files = leaf.relation().location().allFiles()
+        num_files, texts = files.size(), str(files.mkString(_BETWEEN)).split(_BETWEEN)
+    except Exception:  # Py4J's: no files behind it, or a catalog's, which are listed when they are read
+        return []
+    if not num_files:
+        return []
+    found = [match for text in texts if (match := _STATUS.search(text)) is not None]
+    if len(found) != num_files:
+        raise ValueError(f"{len(found)} of {num_files} files were understood")
+    return [SourceFile(canonical_path(item["path"]), int(item["size"]), int(item["time"]) / 1000) for item in found]
+
+
+log = logging.getLogger(__name__)
+
+_CANCEL_SECONDS = 20.0
+
+
+def collect(frame: Any, *, tick_seconds: float, on_tick: Callable[[], None], what: str) -> list[Any]:
+    """The rows of a (small) DataFrame. Calls `on_tick` every `tick_seconds`; any exception here cancels the Spark job."""
+    job = _Collecting(frame, what)
+    job.thread.start()
+    try:
+        while not job.done.wait(tick_seconds):
+            on_tick()
+    except BaseException:
+        job.cancel()
+        raise
+    return job.result()
+
+
+class _Collecting:
+    def __init__(self, frame: Any, what: str) -> None:
+        self._frame = frame
+        self._spark = frame.sparkSession
+        self._tag = f"lance-{uuid.uuid4().hex}"
+        self._what = what
+        self._rows: list[Any] = []
+        self._error: BaseException | None = None
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="lance-collect", daemon=True)
+
+    def result(self) -> list[Any]:
+        if self._error is not None:
+            raise self._error
+        return self._rows
+
+    def cancel(self) -> None:
+        """Stop the job's tasks; waits a little so that they are gone before their files are removed."""
+        with suppress(Exception):  # the JVM may be what died
+            if _is_connect(self._spark):
+                self._spark.interruptTag(self._tag)
+            else:
+                self._spark.sparkContext.cancelJobGroup(self._tag)
+        if not self.done.wait(_CANCEL_SECONDS):
+            log.warning("the Spark job did not stop within %.0f s", _CANCEL_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            # Groups and tags belong to the thread that starts the job.
+            if _is_connect(self._spark):
+                self._spark.addTag(self._tag)
+            else:
+                self._spark.sparkContext.setJobGroup(self._tag, self._what, True)
+            self._rows = self._frame.collect()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self.done.set()
+
+
+def _is_connect(spark: Any) -> bool:
+    return "connect" in type(spark).__module__.split(".")

@@ -13,22 +13,30 @@ To read less, say so: `.option("columns", "id,name").option("filter", "id > 5")`
 Spark can also push filters down automatically (`register(spark, push_filters=True)`), but up to 4.2 it keeps what it pushed
 with the DataFrame: `df.where("id > 5").count()` and then `df.count()` on the *same* `df` counts the filtered rows again.
 With newer releases it is safe; with those, only where every `load()` serves one query.
+
+The writing half of the Python source `lance`: `TableWriter` as PySpark's data source wants it.
+
+The reading half of the Python source `lance`: `TableReader` as PySpark's data source wants it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.datasource import DataSource
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
 
 from lance_core.errors import InputError
-from lance_core.spark.options import parse_options
-from lance_core.spark.source_read import LanceReader, PushingReader
-from lance_core.spark.source_write import LanceWriter
-from lance_core.spark.table_reader import read_schema
-from lance_core.spark.types import spark_schema
+from lance_core.jobs.runtime.protocols import TaskResult
+from lance_core.spark.filters import split_filters
+from lance_core.spark.options import SourceOptions, parse_options
+from lance_core.spark.table_reader import FragmentGroup, TableReader, read_schema
+from lance_core.spark.table_writer import TableWriter
+from lance_core.spark.types import arrow_schema, spark_schema
 
 NAME = "lance"
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -109,3 +117,64 @@ def _named(base: type[LanceSource], text: str) -> type[LanceSource]:
             return text
 
     return Named
+
+
+@dataclass
+class TaskMessage(WriterCommitMessage):
+    """What a task sends to the driver: its result, None when the work was done before."""
+
+    result: TaskResult | None
+
+
+class LanceWriter(DataSourceArrowWriter):
+    """Writes a DataFrame with the Spark schema `schema` once."""
+
+    def __init__(self, options: SourceOptions, schema: Any, *, overwrite: bool) -> None:
+        self._writer = TableWriter(options, arrow_schema(schema), overwrite=overwrite)
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task."""
+        context = TaskContext.get()
+        partition, task = (0, "0") if context is None else (context.partitionId(), str(context.taskAttemptId()))
+        return TaskMessage(self._writer.write(partition, task, iterator))
+
+    def commit(self, messages: list[Any]) -> None:
+        """Stage, and publish unless `stageOnly`."""
+        self._writer.commit([message.result for message in messages if message is not None])
+
+    def abort(self, messages: list[Any]) -> None:
+        """Remove what the tasks wrote, when it certainly is in no version."""
+        self._writer.abort()
+
+
+@dataclass
+class FragmentPartition(InputPartition):
+    """What one task reads."""
+
+    group: FragmentGroup
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version of a table. `schema` is the Spark schema of the columns that are needed."""
+
+    def __init__(self, options: SourceOptions, schema: Any) -> None:
+        self._reader = TableReader(options, [field.name for field in schema.fields], arrow_schema(schema))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One task for each group of neighbouring fragments."""
+        return [FragmentPartition(group) for group in self._reader.groups()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of one task, in the types that Spark takes."""
+        assert isinstance(partition, FragmentPartition)
+        return self._reader.read(partition.group)
+
+
+class PushingReader(LanceReader):
+    """A reader that takes Spark's filters as well. Spark refuses a reader with this method unless its option allows it."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:
+        """Takes the filters that mean the same here as in Spark, gives back the others."""
+        text, left = split_filters(filters, self._reader.arrow_schema)
+        self._reader.filter_also(text)
+        yield from left

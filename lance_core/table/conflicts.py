@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping
 from lance_core.format.fragment import Fragment
 from lance_core.table import rules
 from lance_core.table.operations import OPERATIONS, Operation
-from lance_core.table.rules import Known, Rule
+from lance_core.table.rules import OK, Known, Rule, Verdict, VerdictKind
 from lance_core.table.transaction import Transaction
-from lance_core.table.verdict import OK, Verdict, VerdictKind
 
 __all__ = ["RULES", "Verdict", "VerdictKind", "judge", "judge_all"]
 

@@ -16,8 +16,7 @@ from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
-from lance_core.format.schema import Field, Schema
-from lance_core.format.schema_rules import contradiction, unusable_name
+from lance_core.format.schema import Field, Schema, contradiction, unusable_name
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags

@@ -5,10 +5,18 @@ Each takes my operation, theirs, and what is known beyond the two:
     overlap(Delete(f0), Rewrite(f0 f1 -> f7))    ->    RETRY "fragment(s) [0] were changed"
 
 (Spec: transactions, conflict resolution; FORMAT D.3.)
+
+Verdicts on a pair of transactions: mine, not yet committed, and theirs, which landed after the version I read.
+
+OK        mine applies to the newer version as it is
+REBASE    mine applies after its deletion vectors or bitmaps were brought up to date
+RETRY     mine has to be planned again
+NEVER     planning again cannot help
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -27,7 +35,41 @@ from lance_core.table.operations import (
     Update,
     UpdateMode,
 )
-from lance_core.table.verdict import OK, Verdict, never, rebase, retry
+
+
+class VerdictKind(enum.IntEnum):
+    """From harmless to hopeless; the verdict on several transactions is the largest of theirs."""
+
+    OK = 0
+    REBASE = 1
+    RETRY = 2
+    NEVER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outcome, and for all but OK why."""
+
+    kind: VerdictKind
+    reason: str = ""
+
+
+OK = Verdict(VerdictKind.OK)
+
+
+def rebase(reason: str) -> Verdict:
+    """Mine must be brought up to date."""
+    return Verdict(VerdictKind.REBASE, reason)
+
+
+def retry(reason: str) -> Verdict:
+    """Mine must be planned again."""
+    return Verdict(VerdictKind.RETRY, reason)
+
+
+def never(reason: str) -> Verdict:
+    """Mine makes no sense any more."""
+    return Verdict(VerdictKind.NEVER, reason)
 
 
 @dataclass(frozen=True, slots=True)

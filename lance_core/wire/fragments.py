@@ -5,6 +5,19 @@
     20 e8 07          physical_rows = 1000
 
 Peeking walks only the field headers of a message, because a table may have 100,000 of them and a commit asks for two.
+
+Shapes of serialized messages: two messages of one shape have the same fields at the same bytes.
+
+::
+
+    08 01 12 2f 0a 21 .. 20 02 28 01 20 64      id = 1, one data file of version 2.1, 100 rows
+    ff 80 ff ff ff ff 00 ff ff ff ff ff 80      bits that are equal in every message of that shape
+
+Nearly all entries of a manifest have one of a few shapes, so one look at each shape answers a question about all of them.
+
+Walking over the fields of serialized messages, header by header, without building any.
+
+18 07 12 02 08 02       a field ends at byte 2, the next at byte 6
 """
 
 from __future__ import annotations
@@ -17,13 +30,11 @@ import numpy as np
 
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import DataFile, DataOverlayFile, DeletionFile, ExternalFile, Fragment
-from lance_core.rowids.walk import read_varint, walk_fields
+from lance_core.rowids.walk import BYTES, FIXED32, FIXED64, VARINT, damaged, read_varint, walk_fields
 from lance_core.wire import new_fragments
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.peek import join_messages, peek, peek_each, peek_numbers
 from lance_core.wire.schema import parse_message, unknown_bytes
-from lance_core.wire.shapes import one_of_each_shape
-from lance_core.wire.walk import all_messages, last_values, last_varints
 
 _DELETION_TYPES = {0: "array", 1: "bitmap"}
 _DELETION_NUMBERS = {name: number for number, name in _DELETION_TYPES.items()}
@@ -281,3 +292,173 @@ class WireFragments:
 
 def _has(raw: bytes, wanted: int) -> bool:
     return any(number == wanted for number, _ in walk_fields(raw))
+
+
+_MOST = 16
+"""Messages of more shapes are sooner walked all at once."""
+_WHOLE, _CONTINUES = 0xFF, 0x80
+
+
+def one_of_each_shape(raws: Sequence[bytes], *, inner: int, numbers: tuple[int, ...]) -> list[bytes] | None:
+    """Some of the messages, so that every message equals one of them in varint fields `numbers` of its messages in field
+    `inner`, and in how often these occur; None when that would be very many.
+
+    Raises CorruptFileError for one that is no message.
+    """
+    found: list[bytes] = []
+    rest = raws
+    while rest:
+        if len(found) == _MOST:
+            return None
+        one = rest[-1]
+        found.append(one)
+        rest = _of_other_shapes(rest, one, _fixed_bits(one, inner, (), numbers))
+    return found
+
+
+def _of_other_shapes(raws: Sequence[bytes], one: bytes, fixed: bytes) -> list[bytes]:
+    size = len(one)
+    others = [raw for raw in raws if len(raw) != size]
+    same = [raw for raw in raws if len(raw) == size] if others else raws
+    rows = np.frombuffer(b"".join(same), np.uint8).reshape(len(same), size)
+    differs = (rows ^ np.frombuffer(one, np.uint8)) & np.frombuffer(fixed, np.uint8)
+    if differs.any():
+        others += [same[place] for place in np.flatnonzero(differs.any(axis=1)).tolist()]
+    return others
+
+
+def _fixed_bits(raw: bytes, inner: int, kept: tuple[int, ...], kept_within: tuple[int, ...]) -> bytes:
+    """The bits that say where the fields of a message are, and those of the varint fields `kept`."""
+    parts: list[bytes] = []
+    position, total = 0, len(raw)
+    while position < total:
+        start = position
+        tag, position = read_varint(raw, position)
+        number, kind = tag >> 3, tag & 7
+        if kind == VARINT:
+            begin, position = position, read_varint(raw, position)[1]
+            bits = _WHOLE if number in kept else _CONTINUES
+            parts.append(bytes([_WHOLE]) * (begin - start) + bytes([bits]) * (position - begin))
+            continue
+        if kind == BYTES:
+            size, position = read_varint(raw, position)
+        elif kind in (FIXED64, FIXED32):
+            size = 8 if kind == FIXED64 else 4
+        else:
+            raise damaged(start, total)
+        if size > total - position or tag < 8:
+            raise damaged(start, total)
+        parts.append(bytes([_WHOLE]) * (position - start))
+        is_inner = kind == BYTES and number == inner
+        value = raw[position : position + size]
+        parts.append(_fixed_bits(value, 0, kept_within, ()) if is_inner else bytes(size))
+        position += size
+    return b"".join(parts)
+
+
+def entry_end(data: bytes, position: int) -> int:
+    """The position behind the length-delimited field whose one-byte tag is at `position`."""
+    size, start = _size(data, position + 1)
+    if start + size > len(data):
+        raise damaged(position, len(data))
+    return start + size
+
+
+def _size(data: bytes, position: int) -> tuple[int, int]:
+    if position < len(data) and data[position] < 0x80:
+        return data[position], position + 1
+    return read_varint(data, position)
+
+
+def field_end(data: bytes, position: int) -> int:
+    """The position behind the field whose header is at `position`."""
+    start, total = position, len(data)
+    if position + 1 < total and 8 <= (tag := data[position]) < 0x80 and (value := data[position + 1]) < 0x80:
+        # Both are one byte, as in nearly all fields.
+        if tag & 7 == VARINT:
+            return position + 2
+        if tag & 7 == BYTES and position + 2 + value <= total:
+            return position + 2 + value
+    tag, position = read_varint(data, position)
+    kind = tag & 7
+    if kind == VARINT:
+        return read_varint(data, position)[1]
+    if kind == BYTES:
+        size, position = read_varint(data, position)
+    elif kind == FIXED64:
+        size = 8
+    elif kind == FIXED32:
+        size = 4
+    else:
+        raise damaged(start, total)
+    if size > total - position or tag < 8:
+        raise damaged(start, total)
+    return position + size
+
+
+def last_values(data: bytes, number: int, message: int) -> tuple[int, bytes]:
+    """(varint field `number`, length-delimited field `message`) of a message, 0 and empty where absent; both numbers < 16.
+
+    Called for each fragment of a table, hence one loop without calls for the headers that occur.
+    """
+    wanted, nested = number << 3 | VARINT, message << 3 | BYTES
+    value, inner = 0, b""
+    position, total = 0, len(data)
+    while position < total:
+        tag = data[position]
+        if tag >= 0x80 or tag & 7 not in (VARINT, BYTES) or tag < 8:
+            position = field_end(data, position)
+            continue
+        found, stop = _size(data, position + 1)
+        if tag & 7 == BYTES:
+            stop += found
+            if stop > total:
+                raise damaged(position, total)
+            if tag == nested:
+                inner = data[stop - found : stop]
+        elif tag == wanted:
+            value = found
+        position = stop
+    return value, inner
+
+
+def last_varints(data: bytes, first: int, second: int) -> tuple[int, int]:
+    """Varint fields `first` and `second` of a message, 0 where absent; both numbers < 16. One loop, as `last_values`."""
+    one, other = first << 3 | VARINT, second << 3 | VARINT
+    found, another = 0, 0
+    position, total = 0, len(data)
+    while position < total:
+        tag = data[position]
+        if tag >= 0x80 or tag & 7 not in (VARINT, BYTES) or tag < 8:
+            position = field_end(data, position)
+            continue
+        value, stop = _size(data, position + 1)
+        if tag & 7 == BYTES:
+            stop += value
+            if stop > total:
+                raise damaged(position, total)
+        elif tag == one:
+            found = value
+        elif tag == other:
+            another = value
+        position = stop
+    return found, another
+
+
+def all_messages(data: bytes, number: int) -> list[bytes]:
+    """The contents of each length-delimited field `number` of a message; the number is < 16."""
+    wanted = number << 3 | BYTES
+    found = []
+    position, total = 0, len(data)
+    while position < total:
+        tag = data[position]
+        if tag >= 0x80 or tag & 7 != BYTES or tag < 8:
+            position = field_end(data, position)
+            continue
+        size, start = _size(data, position + 1)
+        position = start + size
+        if position > total:
+            raise damaged(start, total)
+        if tag == wanted:
+            found.append(data[start:position])
+    return found

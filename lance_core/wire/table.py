@@ -18,7 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
-from lance_core.format.schema_rules import contradiction
+from lance_core.format.schema import contradiction
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.wire.fragments import WireFragments, encode_fragment
 from lance_core.wire.parts import join_fragments, split_manifest

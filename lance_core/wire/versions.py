@@ -19,10 +19,9 @@ import numpy as np
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.wire.fragments import decode_fragment
+from lance_core.wire.fragments import decode_fragment, entry_end, field_end
 from lance_core.wire.manifest_file import manifest_start, section_bytes
 from lance_core.wire.table import decode_manifest_message
-from lance_core.wire.walk import entry_end, field_end
 
 Counts = tuple[int, ...]
 _FIELD, _FRAGMENT = 0x0A, 0x12

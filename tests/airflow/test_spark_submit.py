@@ -14,9 +14,16 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_lance.execution.options import VARIABLE, environment, hide_in_environment, hide_in_file
-from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun, application_path
-from airflow_lance.execution.submit_environment import PASSED_ON
+from airflow_lance.execution.spark_submit import (
+    PASSED_ON,
+    VARIABLE,
+    SparkSettings,
+    SparkSubmitRun,
+    application_path,
+    environment,
+    hide_in_environment,
+    hide_in_file,
+)
 from lance_core.errors import InputError
 from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import AppendSpec, SourceSpec

@@ -16,8 +16,7 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 
 import lance_core
-from airflow_lance.execution.options import all_options, with_references
-from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun
+from airflow_lance.execution.spark_submit import SparkSettings, SparkSubmitRun, all_options, with_references
 from airflow_lance.operators import LanceSqlOperator
 from lance_core.errors import InputError
 from lance_core.jobs import api

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from lance_core.codecs import choose
 from lance_core.codecs.blocks import FixedBlock, Pieces, VariableBlock
-from lance_core.codecs.choose import EncodingOptions
+from lance_core.codecs.choose import EncodingOptions, has_many_distinct
 from lance_core.codecs.registry import CODECS
-from lance_core.codecs.statistics import has_many_distinct
 from lance_core.errors import InputError, UnsupportedEncodingError
 from lance_core.format.encoding import (
     Constant,

@@ -268,7 +268,7 @@ def test_our_levels_are_read(tmp_path, kind, version):
     chosen = choose.choose_levels(levels, encoded.counts, options_of(None, version))
     want = {"bitpack": OutOfLineBitpacking, "rle": Rle if version == "2.2" else OutOfLineBitpacking, "flat": Flat}[kind]
     if kind == "flat":
-        from lance_core.codecs.choose_levels import encode_plain
+        from lance_core.codecs.choose import encode_plain
 
         chosen = encode_plain(levels, encoded.counts)
     assert isinstance(chosen.encoding, want)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.index.text.wide_blocks import decode_wide_postings
+from lance_core.index.text.partition import decode_wide_postings
 from tests.compatibility.old_tables import releases, unpack
 
 WORDS = ("alpha", "beta fox", "17", "jumps over", "the", "Gamma 2", "nothing")

@@ -11,7 +11,7 @@ import pytest
 import lance_core
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.schema import Field, LegacyDictionary, Schema
-from lance_core.wire.legacy_dictionaries import encode_dictionaries, with_values
+from lance_core.wire.manifest_file import encode_dictionaries, with_values
 
 WORDS = ["a", "b", "a", "", "c", "naïve"] * 300
 VALUES = {

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import lance_core
 from lance_core.file.open import open_file
 from lance_core.file.v1.reader import LegacyFile
-from lance_core.file.v1.statistics import StatisticsCollector
+from lance_core.file.v1.writer import StatisticsCollector
 from lance_core.io.local.store import LocalStore
 from tests.file import file_tables as tables
 

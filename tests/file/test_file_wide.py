@@ -11,7 +11,7 @@ import pytest
 from lance_core.arrow import schema_from_arrow
 from lance_core.errors import CorruptFileError
 from lance_core.file.open import ContainerFile, open_file
-from lance_core.file.v2.alike_columns import alike_columns
+from lance_core.file.v2.columns21 import alike_columns
 from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema
 from lance_core.format.version import parse_storage_version

@@ -36,7 +36,7 @@ STATE = {
     ("lance_core/kernels/jit.py", "_LOCK"): "compiling is not safe in two threads",
     ("lance_core/kernels/jit.py", "_REGISTRY"): "every kernel there is, filled while modules are imported",
     ("lance_core/wire/fragments.py", "_EMPTY"): "one empty mapping for all files without metadata; nobody changes it",
-    ("lance_core/dataset/versions/references_pass.py", "_SILENT"): "a constant",
+    ("lance_core/dataset/versions/cleanup.py", "_SILENT"): "a constant",
 }
 
 FOREIGN = {
@@ -44,13 +44,13 @@ FOREIGN = {
     "lance_core/catalog/errors.py", "lance_core/catalog/locate.py",
     "lance_core/cli/catalog.py", "lance_core/computed/functions.py", "lance_core/computed/policies.py",
     "lance_core/cli/table.py", "lance_core/dataset/columns/evolve.py", "lance_core/dataset/maintain/table_facts.py",
-    "lance_core/dataset/query/sql.py", "lance_core/dataset/scan/order_by.py", "lance_core/dataset/scan/read_ahead.py",
+    "lance_core/dataset/query/sql.py", "lance_core/dataset/scan/order_by.py", "lance_core/dataset/scan/sinks.py",
     "lance_core/dataset/write/sources.py", "lance_core/forks.py", "lance_core/expr/names.py", "lance_core/expr/parse.py",
     "lance_core/expr/casts.py", "lance_core/expr/lists.py",
     "lance_core/index/over_json.py", "lance_core/index/text/params.py", "lance_core/index/vector/files.py",
     "lance_core/index/text/tokenize.py", "lance_core/index/vector/searcher.py",
     "lance_core/dataset/indexing/vector_build.py", "lance_core/dataset/edit/commit_operation.py",
-    "lance_core/dataset/write/base_paths.py", "lance_core/io/cache.py", "lance_core/io/local/opening.py",
+    "lance_core/dataset/write/base_paths.py", "lance_core/io/cache.py", "lance_core/io/local/store.py",
     "lance_core/io/objects/connect.py", "lance_core/io/pool.py", "lance_core/io/remote/errors.py",
     "lance_core/jobs/sources/duckdb_sql.py", "lance_core/jobs/sources/open_source.py",
     "lance_core/jobs/plans/column_parts.py", "lance_core/kernels/cache.py", "lance_core/kernels/jit.py",

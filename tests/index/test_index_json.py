@@ -14,7 +14,7 @@ from lance.indices import IndexConfig as OfficialConfig
 from lance_core.dataset.handle.open import dataset
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.index.base import ID, VALUE
-from lance_core.index.json_values import _read, extracted
+from lance_core.index.over_json import _read, extracted
 from lance_core.indices import IndexConfig
 from lance_core.io.cache import shared_cache
 from lance_core.jobs.run import run_job
@@ -202,9 +202,9 @@ def test_the_type_of_values_is_that_of_all_batches(tmp_path: Path, limit: int) -
 
 def test_an_index_whose_values_were_spilled_answers_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = make(tmp_path / "t")
-    monkeypatch.setattr("lance_core.index.json_values._SHARE", 1 << 40)
+    monkeypatch.setattr("lance_core.index.over_json._SHARE", 1 << 40)
     written: list[Path] = []
-    monkeypatch.setattr("lance_core.index.json_values._read", lambda file: written.append(file) or _read(file))
+    monkeypatch.setattr("lance_core.index.over_json._read", lambda file: written.append(file) or _read(file))
     dataset(uri).create_scalar_index("j", IndexConfig("json", {"path": "a", "target_index_type": "btree"}))
     assert written
     assert not any(file.exists() for file in written)

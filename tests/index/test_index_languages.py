@@ -16,7 +16,7 @@ from lance_core.dataset.indexing.scalar_search import open_segment, usable_segme
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.index.text.inverted import Inverted
 from lance_core.index.text.params import LANGUAGES
-from lance_core.index.text.stop_words import stop_words_of
+from lance_core.index.text.tokenize import stop_words_of
 
 QUICK = ("Arabic", "French", "German", "Greek", "Romanian", "Russian", "Tamil", "Turkish")
 

@@ -13,7 +13,7 @@ import pytest
 import lance_core
 from lance_core.index.base import ID, VALUE
 from lance_core.index.text import build
-from lance_core.index.text.lists import encode_lists
+from lance_core.index.text.build import encode_lists
 from lance_core.index.text.params import parse_params
 from lance_core.index.text.tokenize import Tokenizer, tokenizer_of
 

@@ -13,10 +13,8 @@ import pytest
 from bench.object_client import RunningServer, object_server
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
 from lance_core.fetch import ByteRange
-from lance_core.io.objects.aws_profile import profile_credentials
-from lance_core.io.objects.errors import as_store_error
-from lance_core.io.objects.options import azure_client, gcs_client, s3_client
-from lance_core.io.objects.store import PAGE, ObjectStore
+from lance_core.io.objects.options import azure_client, gcs_client, profile_credentials, s3_client
+from lance_core.io.objects.store import PAGE, ObjectStore, as_store_error
 from lance_core.io.pool import io_pool
 from lance_core.io.remote.store import RemoteStore
 from lance_core.io.resolve import resolve_store

@@ -15,7 +15,7 @@ import pytest
 from lance_core.errors import LanceError, StoreRefusedError
 from lance_core.fetch import ByteRange
 from lance_core.io.answers import StoreReply, error_of
-from lance_core.io.objects import redirects
+from lance_core.io.objects import connect
 from lance_core.io.objects.options import ClientOptions
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -115,20 +115,20 @@ def test_nothing_goes_to_another_host(servers: Servers, kind: str, engine: str) 
 
 def test_the_hosts_that_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the options; where keys are asked for, those that give them; behind a proxy of the user's, as it says."""
-    monkeypatch.setattr(redirects.urllib.request, "getproxies", lambda: {"no": "x"})
+    monkeypatch.setattr(connect.urllib.request, "getproxies", lambda: {"no": "x"})
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     keys = {"access_key_id": "a"}
-    own = redirects.fenced(ClientOptions("s3", keys, {}, endpoint="http://[::1]:9000/x"))
+    own = connect.fenced(ClientOptions("s3", keys, {}, endpoint="http://[::1]:9000/x"))
     assert own == {"proxy_url": "http://127.0.0.1:0", "proxy_excludes": "::1"}
-    asking = redirects.fenced(ClientOptions("s3", {}, {}, endpoint="https://minio.example"))
+    asking = connect.fenced(ClientOptions("s3", {}, {}, endpoint="https://minio.example"))
     assert {"minio.example", "amazonaws.com", "169.254.169.254"} <= set(asking["proxy_excludes"].split(","))
-    assert redirects.fenced(ClientOptions("s3", keys, {"timeout": "1s"})) == {"timeout": "1s"}
+    assert connect.fenced(ClientOptions("s3", keys, {"timeout": "1s"})) == {"timeout": "1s"}
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://other.example:1")
-    assert redirects.fenced(ClientOptions("s3", keys, {}))["proxy_excludes"] == "other.example"
+    assert connect.fenced(ClientOptions("s3", keys, {}))["proxy_excludes"] == "other.example"
     proxied = {"proxy_url": "http://proxy:3128"}
-    assert redirects.fenced(ClientOptions("s3", keys, proxied, endpoint="http://a")) == proxied
-    monkeypatch.setattr(redirects.urllib.request, "getproxies", lambda: {"https": "http://proxy"})
-    assert redirects.fenced(ClientOptions("s3", keys, {}, endpoint="http://a")) == {}
+    assert connect.fenced(ClientOptions("s3", keys, proxied, endpoint="http://a")) == proxied
+    monkeypatch.setattr(connect.urllib.request, "getproxies", lambda: {"https": "http://proxy"})
+    assert connect.fenced(ClientOptions("s3", keys, {}, endpoint="http://a")) == {}
 
 
 def test_a_bucket_of_another_region_is_named_with_its_cure() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lance_core.io.objects.options import azure_client, gcs_client, s3_client
 from lance_core.io.options import KNOWN_OPTIONS
-from lance_core.io.remote import azure_credentials
+from lance_core.io.remote import options
 from lance_core.io.remote.options import azure_arguments, gcs_arguments, s3_arguments
 from lance_core.io.spellings import AWS, AZURE, GOOGLE, Spellings, names_in, picker
 
@@ -55,7 +55,7 @@ def _asked(engine: Callable[..., Any], options: Mapping[str, str]) -> object:
 def test_a_spelling_says_what_the_first_one_says(
     spellings: Spellings, option: str, given: str, engine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(azure_credentials, "_identity", lambda name, **arguments: (name, arguments))
+    monkeypatch.setattr(options, "_identity", lambda name, **arguments: (name, arguments))
     text = "true" if option in _FLAGS else _TEXTS.get(option, "text")
     needed = {name: value for name, value in _NEEDS.get(option, {}).items() if name not in spellings[option]}
     assert _asked(engine, {**needed, given: text}) == _asked(engine, {**needed, spellings[option][0]: text})

@@ -68,9 +68,9 @@ def pack(random: np.random.Generator) -> Arguments:
 
 
 def crc32c_of(random: np.random.Generator) -> Arguments:
-    from lance_core.index.text import crc32c
+    from lance_core.index.text.fst import _TABLE
 
-    return random.integers(0, 256, int(random.integers(0, 300))).astype(np.uint8), crc32c._TABLE
+    return random.integers(0, 256, int(random.integers(0, 300))).astype(np.uint8), _TABLE
 
 
 def _levels(random: np.random.Generator) -> tuple[Any, Any]:

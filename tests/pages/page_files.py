@@ -15,11 +15,11 @@ import pyarrow as pa
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.fetch import ByteRange, Fetch, run_fetch
 from lance_core.format.layout import FileColumn
+from lance_core.pages.group import load, read, scan
 from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues
 from lance_core.pages.levels.join import join_levels
 from lance_core.pages.levels.unravel import Nesting, unravel
 from lance_core.pages.read.constant import expand
-from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.wire.columns import decode_column
 

@@ -10,8 +10,8 @@ import pytest
 
 from lance_core.codecs.blocks import StructBlock
 from lance_core.format.layout import BlobLayout, RepDefLayer
+from lance_core.pages.group import load, read, scan
 from lance_core.pages.leaf import Leaf
-from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from tests.pages.page_files import OpenBytes, write_official
 

@@ -17,9 +17,9 @@ from lance_core.errors import CorruptFileError, FormatError
 from lance_core.fetch import ByteRange
 from lance_core.format.layout import FullZipLayout, MiniBlockLayout, Page, RepDefLayer
 from lance_core.format.version import FileVersion
+from lance_core.pages.group import load, read, scan
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.levels.unravel import unravel
-from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import encode_pages
 from tests.pages.page_columns import COLUMNS

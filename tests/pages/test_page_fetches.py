@@ -11,7 +11,7 @@ import pytest
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.format.layout import ConstantLayout, FileColumn, FullZipLayout, MiniBlockLayout
-from lance_core.pages.registry import load, read, scan
+from lance_core.pages.group import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import encode_pages
 from tests.pages.page_columns import COLUMNS

@@ -14,12 +14,12 @@ from lance_core.codecs.options import EncodingOptions
 from lance_core.fetch import ByteRange
 from lance_core.format.layout import Page
 from lance_core.format.version import FileVersion
+from lance_core.pages.group import load, read, scan
 from lance_core.pages.leaf import ConstantValues, Leaf
 from lance_core.pages.levels.build import build_levels
 from lance_core.pages.levels.join import join_levels
 from lance_core.pages.levels.unravel import unravel
 from lance_core.pages.read.constant import expand
-from lance_core.pages.registry import load, read, scan
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.write.encode import EncodedPage, encode_pages
 from tests.pages.page_files import OpenBytes

@@ -13,7 +13,7 @@ import pytest
 
 from lance_core.errors import FormatError
 from lance_core.format.layout import SparseLayout
-from lance_core.pages.registry import scan
+from lance_core.pages.group import scan
 from tests.pages.page_files import OpenBytes, leaf_paths, project, read_rows, scan_column, to_arrow, write_official
 
 LENGTHS = (100, 0, 5, 70_000, 1)

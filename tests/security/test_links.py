@@ -13,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import StoreRefusedError
-from lance_core.io.local import links
+from lance_core.io.local import store as links
 from lance_core.io.local.store import LocalStore
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec

@@ -14,7 +14,7 @@ import lance_core
 from bench.object_client import object_server
 from lance_core.jobs.runtime import progress
 from lance_core.spark.options import parse_options
-from lance_core.spark.source_write import LanceWriter
+from lance_core.spark.source import LanceWriter
 
 
 def test_a_long_task_of_a_frame_keeps_its_books_in_two_requests(monkeypatch: pytest.MonkeyPatch) -> None:

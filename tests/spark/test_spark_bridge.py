@@ -26,7 +26,7 @@ import pytest
 
 from lance_core.spark.bridge import JAR, configure, enable, is_enabled, jar_path
 from lance_core.spark.bridge.frames import Connection
-from lance_core.spark.bridge.predicates import to_sql
+from lance_core.spark.bridge.worker import to_sql
 
 pytestmark = [
     pytest.mark.spark,

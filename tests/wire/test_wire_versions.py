@@ -19,9 +19,9 @@ from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store
 from lance_core.rowids.walk import FIXED32, encode_field, encode_varint
+from lance_core.wire.fragments import all_messages, last_varints
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file
 from lance_core.wire.versions import VersionReader
-from lance_core.wire.walk import all_messages, last_varints
 
 
 def _fragment(number: int, rng: random.Random) -> Fragment:

@@ -26,8 +26,7 @@ from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter, WrittenFile
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.format.schema import NO_PARENT, Schema
-from lance_core.format.schema_rules import unusable_name
+from lance_core.format.schema import NO_PARENT, Schema, unusable_name
 from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
 

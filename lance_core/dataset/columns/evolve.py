@@ -33,8 +33,7 @@ from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, evaluate_value, field_of, parse_value
 from lance_core.format.fragment import Fragment
-from lance_core.format.schema import Field, Schema
-from lance_core.format.schema_rules import unusable_name
+from lance_core.format.schema import Field, Schema, unusable_name
 from lance_core.shortage import ARROW_ERRORS
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge

@@ -4,25 +4,36 @@
 
     commit_operation("/t.lance", Append(fragments), read_version=3)       -> the new snapshot
     commit_operation("/t.lance", transaction)                             read version and uuid are the transaction's
+
+Several staged appends as one version.
+
+::
+
+    commit_batch("/t.lance", [Append of 2 fragments, Append of 1])      -> one version with 3 new fragments
+
+What each transaction says about itself (its properties) is kept. Other operations are folded by the commit service, see
+`lance_core.publish.commit`.
 """
 
 from __future__ import annotations
 
 import os
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.detached import commit_detached
-from lance_core.commit.loop import commit_transaction
+from lance_core.commit.loop import LoopRequest, commit_in_detail, commit_transaction
 from lance_core.dataset.edit.insert import COMMIT_MESSAGE
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
 from lance_core.errors import InputError
+from lance_core.format.fragment import Fragment
 from lance_core.io.resolve import resolve_store
 from lance_core.table.draft import TableOptions
+from lance_core.table.operations.append import Append
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.transaction import Transaction
 
@@ -65,3 +76,41 @@ def _transaction(operation: Any, read_version: int | None) -> Transaction:
             f"commit of {operation.name} needs read_version", cure="Pass the version on which the operation was planned."
         )
     return Transaction(read_version or 0, str(uuids.uuid4()), operation)
+
+
+def commit_batch(
+    target: str | os.PathLike[str] | Snapshot,
+    transactions: Iterable[Transaction],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    max_retries: int = DEFAULT_MAX_RETRIES,
+    detached: bool = False,
+) -> tuple[Snapshot, Transaction]:
+    """Publish appends together: the new version and the transaction that made it. Raises InputError, CommitError.
+
+    `detached`: as a version beside the history, on the oldest version that any append was planned on.
+    """
+    merged = merge_appends([*transactions])
+    store = target.store if isinstance(target, Snapshot) else resolve_store(target, storage_options)
+    access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
+    if detached:
+        return Snapshot(store, commit_detached(store, merged), access), merged
+    committed = commit_in_detail(store, merged, LoopRequest(max_retries=max_retries))
+    return after_commit(Snapshot(store, committed.manifest, access)), committed.transaction
+
+
+def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
+    """One append that does what all do, planned on the oldest version any was planned on."""
+    if not transactions:
+        raise InputError("commit_batch needs at least one transaction")
+    fragments: list[Fragment] = []
+    for item in transactions:
+        if not isinstance(item.operation, Append):
+            raise InputError(
+                f"commit_batch accepts only Append transactions, got {item.operation.name}",
+                cure="Commit other transactions one by one.",
+            )
+        fragments.extend(item.operation.fragments)
+    properties = {key: value for item in transactions for key, value in item.properties.items()}
+    oldest = min(item.read_version for item in transactions)
+    return Transaction(oldest, str(uuids.uuid4()), Append(tuple(fragments)), properties=properties)

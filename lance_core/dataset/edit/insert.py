@@ -37,8 +37,7 @@ from lance_core.errors import CommitStateUnknownError, InputError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
-from lance_core.format.schema import Schema
-from lance_core.format.schema_rules import unusable_name
+from lance_core.format.schema import Schema, unusable_name
 from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.io.local.deferred_sync import syncing_later
 from lance_core.io.options import with_base_params

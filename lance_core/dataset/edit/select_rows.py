@@ -14,9 +14,8 @@ from collections.abc import Callable
 
 from lance_core.arrays import Ints
 from lance_core.dataset.indexing.serve import serve
-from lance_core.dataset.scan.address_pruning import nearby
 from lance_core.dataset.scan.index_policy import IndexPolicy
-from lance_core.dataset.scan.plan import plan_scan
+from lance_core.dataset.scan.plan import nearby, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.sinks import in_order, selected_offsets
 from lance_core.dataset.snapshot.deletion_vectors import living_offsets

@@ -7,12 +7,18 @@
     ds.count_rows(), ds.version, ds.take([3, 1])
 
 A handle stands on one version; verbs that write move it to the version they made, `checkout_version` gives another handle.
+
+The methods of a handle that change key/value maps: configuration and metadata.
+
+::
+
+    dataset.update_config({"lance.auto_cleanup.interval": "20"})      dataset.update_field_metadata({"a.b": {"unit": "m"}})
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
@@ -23,7 +29,6 @@ from lance_core.dataset.arguments import check_options, written_out
 from lance_core.dataset.handle.commit_options import CommitOptions, access_of, refuse_commit_lock
 from lance_core.dataset.handle.edit_verbs import EditingVerbs
 from lance_core.dataset.handle.index_verbs import IndexingVerbs
-from lance_core.dataset.handle.metadata_verbs import AnnotatingVerbs
 from lance_core.dataset.handle.optimize import DatasetOptimizer
 from lance_core.dataset.handle.read_verbs import ExploringVerbs
 from lance_core.dataset.handle.ref_verbs import BranchingVerbs
@@ -40,12 +45,80 @@ from lance_core.shortage import verbs_tell_shortages
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from lance_core.dataset.edit.metadata import Values
     from lance_core.dataset.handle.fragment import LanceFragment
     from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
     from lance_core.dataset.handle.uncommitted import UncommittedVerbs
     from lance_core.dataset.maintain.statistics import LanceStats
     from lance_core.dataset.query.scanner import LanceScanner
     from lance_core.table.transaction import Transaction
+
+
+@verbs_tell_shortages
+class AnnotatingVerbs:
+    """What `LanceDataset` can say about its table. None as a value deletes the key; `replace` drops keys not named."""
+
+    _snapshot: Snapshot
+
+    def config(self) -> dict[str, str]:
+        """The configuration of the table at this version: names and values, both text."""
+        return dict(self._snapshot.manifest.config)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The table's own metadata."""
+        return dict(self._snapshot.manifest.table_metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """The schema's metadata, as text."""
+        return {key: value.decode("utf-8", "replace") for key, value in self._snapshot.manifest.schema.metadata.items()}
+
+    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the configuration; returns all of it."""
+        from lance_core.dataset.edit.metadata import update_maps
+
+        self._snapshot = update_maps(self._snapshot, "config", values, replace=replace)
+        return self.config()
+
+    def delete_config_keys(self, keys: Sequence[str]) -> None:
+        """Remove keys from the configuration; keys it does not have do not matter."""
+        from lance_core.dataset.edit.metadata import update_maps
+
+        self._snapshot = update_maps(self._snapshot, "config", dict.fromkeys(keys))
+
+    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the table's metadata; returns all of it."""
+        from lance_core.dataset.edit.metadata import update_maps
+
+        self._snapshot = update_maps(self._snapshot, "table", values, replace=replace)
+        return self.metadata
+
+    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Change the schema's metadata; returns all of it."""
+        from lance_core.dataset.edit.metadata import update_maps
+
+        self._snapshot = update_maps(self._snapshot, "schema", values, replace=replace)
+        return self.schema_metadata
+
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Exchange the schema's metadata as a whole."""
+        from lance_core.dataset.edit.metadata import update_maps
+
+        self._snapshot = update_maps(self._snapshot, "schema", new_metadata, replace=True)
+
+    def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
+        """Change the metadata of fields, named by dotted path. InputError for a field that is not there."""
+        from lance_core.dataset.edit.metadata import update_fields
+
+        self._snapshot = update_fields(self._snapshot, field_updates, replace=replace)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Exchange the metadata of one field as a whole."""
+        from lance_core.dataset.edit.metadata import update_fields
+
+        self._snapshot = update_fields(self._snapshot, {field_name: new_metadata}, replace=True)
+
 
 Uri = str | os.PathLike[str]
 
@@ -272,10 +345,10 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **options: Unpack[ScanOptions]
     ) -> pa.Table:
         """Random rows, each at most once; options are accepted and change nothing."""
-        from lance_core.dataset.scan import sample as sampling
+        from lance_core.dataset.scan.take import sample_indices
 
         check_options("sample", options, ScanOptions)
-        indices = sampling.sample_indices(self.count_rows(), num_rows, randomize_order=randomize_order)
+        indices = sample_indices(self.count_rows(), num_rows, randomize_order=randomize_order)
         return self.take(indices, columns)
 
     # Fragments
@@ -362,7 +435,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
 
         The table already exists, so `enable_v2_manifest_paths` has no say; options as for `commit`, `detached` too.
         """
-        from lance_core.dataset.edit.commit_batch import commit_batch
+        from lance_core.dataset.edit.commit_operation import commit_batch
 
         refuse_commit_lock("commit_batch", commit_lock)
         snapshot, merged = commit_batch(

@@ -74,7 +74,7 @@ class ExploringVerbs:
         Raises InputError for a column without blobs and rows that are not there.
         """
         from lance_core.dataset.scan.blobs import open_blobs
-        from lance_core.dataset.scan.row_selectors import addresses_of
+        from lance_core.dataset.scan.take import addresses_of
 
         rows = addresses_of(self._snapshot, ids=ids, indices=indices, addresses=addresses)
         return open_blobs(self._snapshot, blob_column, rows, buffer_size=buffer_size)
@@ -84,7 +84,7 @@ class ExploringVerbs:
     ) -> list[tuple[int, bytes | None]]:
         """(row address, bytes) of the blobs of rows, in the order asked."""
         from lance_core.dataset.scan.blobs import open_blobs
-        from lance_core.dataset.scan.row_selectors import addresses_of
+        from lance_core.dataset.scan.take import addresses_of
 
         rows = addresses_of(self._snapshot, ids=ids, indices=indices, addresses=addresses)
         files = open_blobs(self._snapshot, blob_column, rows)

@@ -7,24 +7,34 @@
 
 Row ids, where the table keeps them, and the versions rows were made and changed in move along. Indices that refer
 to moved rows by address are built again in the same commit; fragments of indices that we cannot build stay as they are.
+
+A compaction that copies pages: for groups of fragments that need no decoding.
+
+::
+
+    compact_files(compaction_mode="try_binary_copy")     copies where it can, encodes the rest again
+    compact_files(compaction_mode="force_binary_copy")   InputError where it cannot
+
+It cannot where rows are deleted, where files are of several versions or of 2.0, where a fragment lacks a column (it reads
+as null), and where there are blobs. Pages stay as small as they were: many tiny fragments are better encoded again.
 """
 
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.naming import data_path
+from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.indexing.fragment_reuse import deferred_index
 from lance_core.dataset.indexing.maintain import moves_by_rebuilding, rebuild_moved
-from lance_core.dataset.maintain.compact_copy import copy_group
 from lance_core.dataset.maintain.compact_options import CompactionOptions
-from lance_core.dataset.maintain.compact_plan import CompactionGroups, plan_compaction
+from lance_core.dataset.maintain.compact_plan import CompactionGroups, bytes_of, plan_compaction
 from lance_core.dataset.scan.blobs import largest_blob
 from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
@@ -34,8 +44,9 @@ from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.dataset.write.stage import discard_fragments, stage_fragments
-from lance_core.errors import CorruptFileError, InputError
+from lance_core.errors import CorruptFileError, InputError, LanceError, UnsupportedFeatureError
 from lance_core.file.blob.external import KEEP
+from lance_core.file.copy_pages import COPYABLE, FilePart, RowRun, copy_pages
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion, parse_storage_version
 from lance_core.progress import CountProgress
@@ -229,3 +240,78 @@ def _with_ids(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> list[Rewrit
         replace(group, new_fragments=tuple(replace(fragment, id=next(ids)) for fragment in group.new_fragments))
         for group in groups
     ]
+
+
+def copy_group(
+    snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions, *, attempt: str | None = None
+) -> list[Fragment] | None:
+    """The group's rows in as few fragments as there can be; None when they have to be encoded again."""
+    if options.compaction_mode == "reencode":
+        return None
+    written: list[Fragment] = []
+    try:
+        _require_plain(snapshot, group, options)
+        for part in _cut(group, options):
+            path = data_path(data_file_name(attempt))
+            runs = [_run_of(snapshot, fragment) for fragment in part]
+            file = copy_pages(runs, snapshot.store, path, snapshot.manifest.schema, snapshot.manifest.file_version)
+            written.append(Fragment(0, (file.data_file,), file.num_rows))
+    except UnsupportedFeatureError as error:
+        discard_fragments(snapshot.store, written)
+        if options.compaction_mode == "force_binary_copy":
+            raise InputError(
+                f"fragments cannot be copied: {error}", cure='Pass compaction_mode="try_binary_copy".'
+            ) from error
+        return None
+    except BaseException:
+        with suppress(LanceError, OSError):
+            discard_fragments(snapshot.store, written)
+        raise
+    return written
+
+
+def _require_plain(snapshot: Snapshot, group: Sequence[Fragment], options: CompactionOptions) -> None:
+    version: FileVersion = snapshot.manifest.file_version
+    if options.data_storage_version is not None and parse_storage_version(options.data_storage_version) is not version:
+        raise UnsupportedFeatureError(f"the table has version {version.text}, not {options.data_storage_version}")
+    if version not in COPYABLE:
+        raise UnsupportedFeatureError(f"the table has version {version.text}")
+    for fragment in group:
+        if fragment.deletion_file is not None:
+            raise UnsupportedFeatureError(f"fragment {fragment.id} has deleted rows")
+        if fragment.overlays:
+            raise UnsupportedFeatureError(f"fragment {fragment.id} has overlays")
+
+
+def _cut(group: Sequence[Fragment], options: CompactionOptions) -> Iterator[list[Fragment]]:
+    """Whole fragments, as many as make a file of the target's size."""
+    rows = sum(fragment.physical_rows for fragment in group)
+    per_file = -(-rows // max(1, rows // options.target_rows_per_fragment))
+    part: list[Fragment] = []
+    num_rows = size = 0
+    for fragment in group:
+        if part and options.max_bytes_per_file is not None and size + bytes_of(fragment) > options.max_bytes_per_file:
+            yield part
+            part, num_rows, size = [], 0, 0
+        part.append(fragment)
+        num_rows, size = num_rows + fragment.physical_rows, size + bytes_of(fragment)
+        if num_rows >= per_file:
+            yield part
+            part, num_rows, size = [], 0, 0
+    if part:
+        yield part
+
+
+def _run_of(snapshot: Snapshot, fragment: Fragment) -> RowRun:
+    live = snapshot.manifest.schema.by_id
+    parts = []
+    for file in fragment.files:
+        store, is_root = snapshot.store_of(file.base_id)
+        columns = tuple(
+            (field, column)
+            for field, column in zip(file.fields, file.column_indices, strict=False)
+            if field in live and column >= 0
+        )
+        path = data_path(file.path) if is_root else file.path
+        parts.append(FilePart(store, path, file.file_size_bytes or None, columns))
+    return RowRun(tuple(parts), fragment.physical_rows)

@@ -26,7 +26,7 @@ from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.dataset.scan.parallel import is_far
 from lance_core.dataset.scan.plan import FragmentTask, Picked, ScanPlan, plain_outputs, plan_scan
 from lance_core.dataset.scan.projection import needs_of
-from lance_core.dataset.snapshot.row_places import row_places
+from lance_core.dataset.snapshot.row_offsets import row_places
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, ast, columns_of, evaluate
 from lance_core.file.convert.tree import LeafNode, build_tree

@@ -6,6 +6,20 @@
     take_addresses(snapshot, [1 << 32 | 5], ...)       fragment 1, physical offset 5
 
 Each fragment is read once, for sorted unique rows; the answer is put in order afterwards.
+
+Select rows by position, by id, or by address: exactly one of the three.
+
+::
+
+    addresses_of(snapshot, indices=[7])      the 8th living row     -> 1 << 32 | 3
+    addresses_of(snapshot, ids=[42])         `_rowid` 42, wherever that row is now
+    addresses_of(snapshot, addresses=[...])  themselves
+
+Random rows of a table by position.
+
+::
+
+    sample_indices(1000, 3, randomize_order=True) -> [412, 7, 958]
 """
 
 from __future__ import annotations
@@ -17,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.arrays import Ints
+from lance_core.arrays import Addresses, Ints
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
 from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.parallel import at_once
@@ -25,6 +39,7 @@ from lance_core.dataset.scan.projection import Columns, Projection, plan_project
 from lance_core.dataset.snapshot.assemble import empty_columns, joined_rows
 from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
+from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
@@ -34,6 +49,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
+from lance_core.rowids.index import MISSING
 
 _Int = TypeVar("_Int", np.int64, np.uint64)
 Piece: TypeAlias = "FieldValues | pa.ChunkedArray[Any]"
@@ -206,3 +222,40 @@ def _whole_numbers(indices: npt.ArrayLike) -> Ints:
     if array.dtype.kind == "u" and array.max() > np.uint64(2**63 - 1):
         raise InputError(f"row index {int(array.max())} is too large")
     return array.astype(np.int64)
+
+
+def addresses_of(snapshot: Snapshot, *, ids: Any = None, indices: Any = None, addresses: Any = None) -> Addresses:
+    """Row addresses, in the order given, repeats included. Raises InputError for rows that are not there."""
+    given = [item for item in (ids, indices, addresses) if item is not None]
+    if len(given) != 1:
+        raise InputError(
+            "rows must be selected by exactly one of ids, indices and addresses", cure="Pass exactly one of them."
+        )
+    if indices is not None:
+        rows = take_rows(snapshot, indices, projection_of(snapshot, ["_rowaddr"]))
+        return numpy_of(rows.column(0)) if rows.num_rows else np.empty(0, np.uint64)
+    numbers = _numbers(given[0])
+    if addresses is not None or not snapshot.manifest.uses_stable_row_ids:
+        return numbers
+    found = row_id_index(snapshot).addresses_of(numbers)
+    if (found == MISSING).any():
+        raise InputError(f"{snapshot.uri} has no row with id {int(numbers[found == MISSING][0])}", cure="It was deleted.")
+    return found
+
+
+def _numbers(values: Any) -> Addresses:
+    array = numpy_of(values, may_copy=True) if isinstance(values, (pa.Array, pa.ChunkedArray)) else np.asarray(values)
+    if array.size == 0:
+        return np.empty(0, np.uint64)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.dtype.kind == "i" and array.min() < 0):
+        raise InputError(f"row ids and addresses must be non-negative integers, got {array.dtype}")
+    return array.astype(np.uint64)
+
+
+def sample_indices(total: int, count: int, *, randomize_order: bool) -> npt.NDArray[np.int64]:
+    """`count` different positions below `total`, in random or ascending order. InputError when there are not that many."""
+    if count < 0 or count > total:
+        raise InputError(f"cannot sample {count} of {total} rows", cure="Request at most as many rows as the table has.")
+    chosen = np.random.default_rng().choice(total, size=count, replace=False, shuffle=randomize_order)
+    picked: npt.NDArray[np.int64] = chosen.astype(np.int64) if randomize_order else np.sort(chosen).astype(np.int64)
+    return picked

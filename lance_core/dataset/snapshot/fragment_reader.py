@@ -6,6 +6,15 @@
     -> batches of 32, 32, 32, 4 rows: the columns of `schema`, nulls for fields no file has
 
 Rows here are physical; who calls decides which of them are living.
+
+Packed structs: the fields of one are stored together, so a file with one of them has all of them, and all are read.
+
+::
+
+    the table  p struct (packed)  x, y        file  p in one column      requested: p.y
+    -> read p with x and y, as the file's own schema lists them; p.x is dropped afterwards
+
+A field that the file packed and the table no longer has is read too, under a name that nobody asks for.
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,24 +31,23 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow.extension import BLOB_V2
+from lance_core.arrow.logical import STRUCT
 from lance_core.arrow_numpy import arrow_of
 from lance_core.cached import cached_property
 from lance_core.dataset.snapshot.assemble import assemble, side_by_side
 from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
-from lance_core.dataset.snapshot.packed_structs import has_packed_structs, is_packed_struct, with_whole_structs
-from lance_core.dataset.snapshot.row_offsets import addresses
-from lance_core.dataset.snapshot.row_places import row_places
+from lance_core.dataset.snapshot.row_offsets import addresses, row_places
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS
 from lance_core.fetch import ByteRange
 from lance_core.file.convert.few_rows import FieldValues
-from lance_core.file.convert.tree import is_old_blob
+from lance_core.file.convert.tree import is_old_blob, is_packed
 from lance_core.file.open import OpenFile, open_file
 from lance_core.file.projection import FileProjection
 from lance_core.format.fragment import DataFile, ExternalFile, Fragment
-from lance_core.format.schema import Schema
+from lance_core.format.schema import Field, Schema
 from lance_core.format.version import FileVersion
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection
@@ -339,3 +348,39 @@ def _has_listed_parent(schema: Schema, field_id: int, listed: set[int], *, versi
             return True
         parent = item.parent_id
     return False
+
+
+def is_packed_struct(item: Field) -> bool:
+    """Whether a field is a struct whose fields are stored in one column (blobs have readers of their own)."""
+    return item.logical_type == STRUCT and item.extension_name != BLOB_V2 and is_packed(item)
+
+
+def has_packed_structs(schema: Schema) -> bool:
+    """Whether any field is a packed struct."""
+    return any(is_packed_struct(item) for item in schema.fields)
+
+
+def with_whole_structs(part: Schema, own: Schema) -> Schema:
+    """The part of the table's schema with all the fields that the file, whose schema is `own`, packed with some of it."""
+    if not any(is_packed_struct(item) and _ids(part, item.id) != _ids(own, item.id) for item in part.fields):
+        return part
+    fields: list[Field] = []
+    inside: set[int] = set()
+    for item in part.fields:
+        if item.id in inside:
+            continue
+        fields.append(item)
+        if is_packed_struct(item) and item.id in own.by_id:
+            below = [child for child in own.descend(item.id) if child.id != item.id]
+            inside.update(child.id for child in part.descend(item.id))
+            inside.update(child.id for child in below)
+            fields.extend(part.by_id.get(child.id) or _unnamed(child) for child in below)
+    return Schema(tuple(fields), part.metadata)
+
+
+def _ids(schema: Schema, field_id: int) -> list[int]:
+    return [item.id for item in schema.descend(field_id)] if field_id in schema.by_id else []
+
+
+def _unnamed(item: Field) -> Field:
+    return replace(item, name=f"\N{MIDDLE DOT}{item.id}")

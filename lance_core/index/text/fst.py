@@ -8,6 +8,12 @@
 A node's address is that of its last byte, its state byte; what belongs to the node is before it. Address 0 is the final
 node without transitions. Written here: one chain for each key behind what it shares with the one before, and equal tails
 are shared. (Spec: FORMAT E.4.)
+
+CRC-32C (Castagnoli), masked as the token map's footer has it.
+
+::
+
+    crc32c(b"123456789")  ->  0xE3069283
 """
 
 from __future__ import annotations
@@ -19,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.text.crc32c import masked_crc32c
 from lance_core.kernels.fst import walk_transducer
+from lance_core.kernels.text import crc32c_of
 
 _VERSION = 3
 _UNCHECKED_1, _UNCHECKED_2 = bytes((1,)) + bytes(7), bytes((2,)) + bytes(7)
@@ -320,3 +326,28 @@ def _size(value: int) -> int:
 
 def _packed(value: int) -> bytes:
     return value.to_bytes(_size(value), "little")
+
+
+_MASK = 0xA282EAD8
+_POLYNOMIAL = 0x82F63B78
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum of some bytes."""
+    return crc32c_of(np.frombuffer(data, np.uint8), _TABLE) & 0xFFFFFFFF
+
+
+def masked_crc32c(data: bytes) -> int:
+    """The checksum, rotated and moved, so that a checksum of checksums is of use."""
+    plain = crc32c(data)
+    return ((plain >> 15 | plain << 17) + _MASK) & 0xFFFFFFFF
+
+
+def _table() -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    values = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        values = np.where(values & 1, values >> np.uint32(1) ^ np.uint32(_POLYNOMIAL), values >> np.uint32(1))
+    return values.astype(np.uint32)
+
+
+_TABLE = _table()

@@ -4,6 +4,25 @@
 
     partition.list_of("run")     Posting(documents=[0, 7], counts=[1, 3])         places only on request
     partition.ids[documents]     row addresses, or stable row ids
+
+Positions of posting lists as releases 0.28 to 8 of the official library wrote them.
+
+::
+
+    _position list<list<binary>>      of each document: how many (u32), full blocks of 128, the last ones as u32
+
+Names of the files of a full-text index: `part_0_invert.lance`.
+
+Blocks of 256 documents, which posting lists of format version 3 may have, decoded with numpy.
+
+::
+
+    full block   u32 first, u8 width, deltas (0 first)                                 8 lanes, LSB first
+                 u8 width, u8 exceptions, counts' low bits; each exception: u8 which, varint high bits
+    last block   varint deltas (the first absolute), varint counts
+
+256 values of `width` bits are in eight lanes: value i in lane i % 8, word w of lane j at the u32 of number 8 w + j. No block
+has a score in front, as blocks of 128 do.
 """
 
 from __future__ import annotations
@@ -22,12 +41,10 @@ from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError
 from lance_core.format.schema import Schema
 from lance_core.index.base import IndexFolder, read_all
-from lance_core.index.text.file_names import DOCS, LISTS, TOKENS, part_file
-from lance_core.index.text.old_positions import places_of
 from lance_core.index.text.scoring import rounded_lengths
 from lance_core.index.text.token_map import TokenMap
-from lance_core.index.text.wide_blocks import WIDE_BLOCK, decode_wide_postings
 from lance_core.io.cache import shared_cache
+from lance_core.kernels.plain_postings import Blocks, packed_group, short_block, unpack_block, varints_at
 from lance_core.kernels.postings import BLOCK, decode_positions, decode_postings
 
 
@@ -265,3 +282,102 @@ def _bytes_of(blocks: Any) -> tuple[Any, Any]:
     offsets = np.frombuffer(held[1], np.int64, len(blocks) + 1, blocks.offset * 8)
     data = np.frombuffer(held[2], np.uint8)
     return offsets - offsets[0], data[int(offsets[0]) : int(offsets[-1])]
+
+
+_BLOCK = 128
+
+
+def places_of(column: Any, counts: Any, what: str) -> Any:
+    """The positions of the documents of some lists, one document after the other. Raises CorruptFileError."""
+    documents = as_list(column.flatten())
+    pieces = documents.flatten()
+    held: Any = pieces.buffers()
+    firsts = numpy_of(documents.offsets).astype(np.int64)
+    firsts = firsts - firsts[0]
+    if len(documents) != len(counts) or pieces.null_count or (len(counts) and held[2] is None):
+        raise CorruptFileError(f"{what}: positions are of {len(documents)} documents, the lists have {len(counts)}")
+    if not len(counts):
+        return np.empty(0, np.uint32)
+    offsets = np.frombuffer(held[1], np.int64, len(pieces) + 1, pieces.offset * 8)
+    data = np.frombuffer(held[2], np.uint8)
+    begins = offsets[firsts[:-1]]
+    wanted = counts.astype(np.int64)
+    num_pieces = 1 + -(-wanted // _BLOCK)
+    good = np.array_equal(np.diff(firsts), num_pieces) and (np.diff(offsets)[firsts[:-1]] == 4).all()
+    if not good or not np.array_equal(_words(data, begins), wanted):
+        raise CorruptFileError(f"{what}: the positions of a document do not match its count")
+    ends = np.cumsum(wanted)
+    out = np.empty(int(ends[-1]), np.uint32)
+    # The last, short pieces of all documents at once; full blocks one by one: few documents have a word 128 times.
+    rest = wanted % _BLOCK
+    last = firsts[1:] - 1
+    if (np.where(rest > 0, offsets[last + 1] - offsets[last], 0) != 4 * rest).any():
+        raise CorruptFileError(f"{what}: the positions of a document are cut off")
+    steps = np.arange(int(rest.sum())) - np.repeat(np.cumsum(rest) - rest, rest)
+    out[np.repeat(ends - rest, rest) + steps] = _words(data, np.repeat(offsets[last], rest) + 4 * steps)
+    for document in np.flatnonzero(wanted >= _BLOCK).tolist():
+        at = int(ends[document] - wanted[document])
+        for piece in range(int(firsts[document]) + 1, int(firsts[document]) + 1 + int(wanted[document]) // _BLOCK):
+            found = unpack_block(data[offsets[piece] : offsets[piece + 1]].tobytes())
+            if found is None:
+                raise CorruptFileError(f"{what}: a block of positions is damaged")
+            out[at : at + _BLOCK] = found
+            at += _BLOCK
+    return out
+
+
+def _words(data: Any, starts: Any) -> Any:
+    """The u32 at each of some places."""
+    found = data[starts[:, None] + np.arange(4)].astype(np.uint32)
+    return found @ (np.uint32(1) << (np.uint32(8) * np.arange(4, dtype=np.uint32)))
+
+
+METADATA = "metadata.lance"
+TOKENS, DOCS, LISTS = "tokens", "docs", "invert"
+
+
+def part_file(number: int, what: str) -> str:
+    """The name of a partition's file."""
+    return f"part_{number}_{what}.lance"
+
+
+WIDE_BLOCK = 256
+_LANES = 8
+
+
+def decode_wide_postings(data: Any, starts: Any, firsts: Any, documents: Any, counts: Any) -> int:
+    """Blocks of one list or more: block b is at `starts[b]` to `starts[b + 1]`, and has the documents `firsts[b]` to
+    `firsts[b + 1]`, 1 to 256, which are uint32 with their counts. 0, or less for damaged bytes."""
+    return Blocks(WIDE_BLOCK, 0, _full_block, short_block).decode(data, starts, firsts, documents, counts)
+
+
+def _full_block(whole: bytes, at: int, end: int, documents: Any, counts: Any) -> int:
+    if at + 5 > end:
+        return -2
+    first = int.from_bytes(whole[at : at + 4], "little")
+    steps = packed_group(whole, at + 4, end, _LANES)
+    if steps is None:
+        return -4
+    total = np.cumsum(steps, dtype=np.uint64) + np.uint64(first)
+    if int(total[-1]) >= 1 << 32:
+        return -7
+    documents[:] = total
+    return _patched(whole, at + 5 + 4 * _LANES * whole[at + 4], end, counts)
+
+
+def _patched(whole: bytes, at: int, end: int, counts: Any) -> int:
+    """Numbers of few bits, and the high bits of those that have more."""
+    if at + 2 > end:
+        return -3
+    width, many = whole[at], whole[at + 1]
+    low = packed_group(whole, at, end, _LANES, header=2)
+    if low is None:
+        return -4
+    counts[:], at = low, at + 2 + 4 * _LANES * width
+    for _ in range(many):
+        high, behind = varints_at(whole, at + 1, end, 1)
+        if not high or high[0] << width >= 1 << 32:
+            return -5
+        counts[whole[at]] |= np.uint32(high[0] << width)
+        at = behind
+    return 0 if at == end else -8

@@ -8,6 +8,23 @@
 
 `pread` and not a memory map: a map of a file that shrinks kills the process with SIGBUS, and a page fault holds the GIL.
 Names ending in `.unfinished` are never listed; `list_unfinished` finds what dead writers left.
+
+Open a local file to read it: not through another user's link, and nothing but a file.
+
+::
+
+    data/a.lance -> /etc/shadow     another user's link       StoreRefusedError
+    data/a.lance                    a pipe                    StoreRefusedError, at once: nobody may ever write into it
+
+Symbolic links below a root: followed only where this process's user or root made them. Standard library only.
+
+::
+
+    data -> /mnt/large/data      made by us or by root        followed
+    data -> /lake/other/data     made by another user         StoreRefusedError
+
+Who may write to a table's folder may put a link there, and whoever follows it reads, writes and deletes with its own
+permissions what the link's maker may not reach. The root itself is the caller's choice and may be anything.
 """
 
 # `os` on plain strings: a scan makes these calls by the thousand, and pathlib costs as much as the read.
@@ -16,17 +33,18 @@ Names ending in `.unfinished` are never listed; `list_unfinished` finds what dea
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
+import stat
+import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError
+from lance_core.errors import CorruptFileError, LanceError, NotFoundError, StoreError, StoreRefusedError
 from lance_core.fetch import Buffer, ByteRange, JointBuffers, ManyRanges
 from lance_core.io.abilities import DeletesMany, ReadsScattered, SharesContent
 from lance_core.io.limits import NO_LIMIT, check_size, limit_of
-from lance_core.io.local.links import check_folder
-from lance_core.io.local.opening import open_to_read
 from lance_core.io.local.writer import LocalWriter, Syncs, as_store_error, make_folders, typed
 from lance_core.io.paths import UNFINISHED_SUFFIX, checked_path, checked_prefix, is_unfinished
 from lance_core.io.scattered_reads import read_scattered
@@ -384,3 +402,74 @@ def _aborting(writer: LocalWriter) -> Iterator[None]:
 def local_path(root: str) -> str:
     """The folder a plain path means: `~` expanded, made absolute."""
     return str(Path(root).expanduser().absolute())
+
+
+# Without waiting: opening a pipe with nobody at its other end holds the thread forever.
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def open_to_read(target: str, path: str, *, root: str) -> int:
+    """A descriptor of the file `target`, which errors call `path`."""
+    try:
+        return _checked(os.open(target, _FLAGS | NO_FOLLOW), path, root=root)
+    except StoreRefusedError:
+        raise
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise as_store_error(error, path, root=root) from error
+    check_link(target, root=root)
+    try:
+        return _checked(os.open(target, _FLAGS), path, root=root)
+    except StoreRefusedError:
+        raise
+    except OSError as error:
+        raise as_store_error(error, path, root=root) from error
+
+
+def _checked(fd: int, path: str, *, root: str) -> int:
+    """The descriptor, unless it is one of a pipe, a device or a socket. Reading a folder fails with an error of its own."""
+    kind = stat.S_IFMT(os.fstat(fd).st_mode)
+    if kind in (stat.S_IFREG, stat.S_IFDIR):
+        return fd
+    os.close(fd)
+    raise StoreRefusedError(
+        f"{path!r} is neither a file nor a folder, but a pipe, a device or a socket",
+        uri=root,
+        cure="Remove it: no table has such files.",
+    )
+
+
+NO_FOLLOW = 0 if sys.platform == "win32" else os.O_NOFOLLOW
+"""For `os.open`: ELOOP when the file itself is a link."""
+
+
+def check_folder(root: str, folder: str) -> bool:
+    """Refuse a folder below the root that is behind another user's link; False when there is no such folder."""
+    path = root
+    for part in folder.split("/"):
+        path = f"{path}/{part}"
+        if not check_link(path, root=root):
+            return False
+    return True
+
+
+def check_link(path: str, *, root: str) -> bool:
+    """Refuse another user's link; False when nothing is there."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False  # what is done next fails with an error of its own, or makes the folder
+    if stat.S_ISLNK(status.st_mode) and status.st_uid not in trusted_users():
+        raise StoreRefusedError(
+            f"{path!r} is a symbolic link of user {status.st_uid}, and is not followed",
+            uri=root,
+            cure="Put the files themselves there, or have the link made by the user of this process, or by root.",
+        )
+    return True
+
+
+def trusted_users() -> frozenset[int]:
+    """Whose links are followed."""
+    if sys.platform == "win32":  # says 0 of every file
+        return frozenset({0})
+    return frozenset({0, os.geteuid()})

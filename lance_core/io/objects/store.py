@@ -11,24 +11,48 @@ Requests are repeated here, as with every engine: waits, deadline and the line i
 clients, the one that never repeats sends them. Only further pages of listings and multipart uploads, inside of which nobody
 else can repeat a request, go by the client that does. When the reply of a conditional put was lost, the second try finds its
 own object and calls it somebody else's: "exists" then means that what is there is compared with what was sent.
+
+Streaming a new object: one request when it is small, otherwise parts that are sent in parallel.
+
+::
+
+    write 3 MiB, close            one PUT
+    write 80 MiB, close           create upload, 8 parts at once, complete
+    write 80 MiB, abort           the upload is withdrawn; nobody ever sees the object
+
+A writer holds at most the part it fills and those under way, so its memory is bounded whatever is written.
+
+What obstore's errors were told by a store; `io.answers` says what that means.
+
+::
+
+    Generic S3 error: ... status code: 400 Bad Request: <?xml ...><Code>ExpiredToken</Code><Message>The ...</Message>
+    Generic S3 error: DeleteObjects request failed for key a/b: Access Denied (code: AccessDenied)
+    Generic S3 error: ... HTTP error: error sending request
+
+The text is all there is: the code, the status and the message are read out of it, and the document around them, like what
+only the engine needs, does not reach the user.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import unescape
 from itertools import islice, pairwise
 from typing import Any, TypeVar
 
 import obstore
+import obstore.exceptions as theirs
 
-from lance_core.errors import AlreadyExistsError, CorruptFileError, NotFoundError, PreconditionError, StoreError
+from lance_core.errors import AlreadyExistsError, CorruptFileError, LanceError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.abilities import DeletesMany, ListsInOrder
+from lance_core.io.answers import StoreReply, error_of
 from lance_core.io.limits import NO_LIMIT, ListingBound, check_size, limit_of
-from lance_core.io.objects.connect import Clients
-from lance_core.io.objects.errors import typed
-from lance_core.io.objects.writer import ObjectWriter
+from lance_core.io.objects.connect import Clients, is_sent_elsewhere
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.ranges import refuse_beyond
@@ -37,6 +61,7 @@ from lance_core.io.remote.probes import Probes
 from lance_core.io.store import StoreEntry
 from lance_core.io.threads import settled
 from lance_core.io.waiting import attended
+from lance_core.shortage import is_shortage
 
 T = TypeVar("T")
 
@@ -347,3 +372,126 @@ def _is_one_wait(ranges: Sequence[ByteRange]) -> bool:
     if len(ranges) > _CLIENT_RANGES or sum(item.size for item in ranges) > _SMALL_RANGES:
         return False
     return all(before.end < after.start for before, after in pairwise(ranges))  # the client joins those that touch
+
+
+PART_SIZE = 10 << 20
+"""Bytes of a part, and of the largest object that goes in one request. S3 takes 10,000 parts: 100 GB an object."""
+_PARTS_AT_ONCE = 8
+
+
+class ObjectWriter:
+    """An object being written."""
+
+    def __init__(self, client: Any, full: str, *, typed: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+        self._full = full
+        self._typed = typed
+        with typed():
+            self._upload: Any = obstore.open_writer(client, full, buffer_size=PART_SIZE, max_concurrency=_PARTS_AT_ONCE)
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes; waits only while all parts that may be under way are."""
+        if self._upload is None:
+            raise StoreError(f"{self._full!r} is already closed", operation="write")
+        with self._typed():
+            upload = self._upload
+            attended(lambda: upload.write(data))
+
+    def close(self) -> None:
+        """Publish the object. Closing twice is harmless."""
+        if self._upload is None:
+            return
+        upload, self._upload = self._upload, None
+        try:
+            with self._typed():
+                attended(upload.close)
+        except BaseException:
+            _give_up(upload)
+            raise
+
+    def abort(self) -> None:
+        """Give the bytes up; a no-op after `close`."""
+        if self._upload is not None:
+            upload, self._upload = self._upload, None
+            _give_up(upload)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.abort()
+
+
+def _give_up(upload: Any) -> None:
+    # Leaving the block by an error is how a writer of obstore is made to end its upload without an object.
+    with contextlib.suppress(Exception):
+        upload.__exit__(StoreError, StoreError("given up"), None)
+
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODES = (re.compile(r"<Code>([^<]{1,200})</Code>"), re.compile(r"\(code: (\w{1,200})\)"))
+_MESSAGE = re.compile(r"<Message>([^<]{1,1000})</Message>")
+_DOCUMENT = re.compile(r":?\s*(?:\ufeff|ï»¿)?<[?!A-Za-z].*", re.DOTALL)
+_DEBUG = re.compile(r"\n+Debug source:.*", re.DOTALL)
+_QUERY = re.compile(r"(https?://[^\s?]+)\?\S*")
+_NOISE = re.compile(
+    r"Generic \w+ error: |Error performing [\w ]+ request: (?=Error performing)|, max_retries: \d+, retry_timeout: \S+"
+)
+_NO_ANSWER = f"credential provider: {StoreError.__name__}: "
+"""obstore takes each error of a provider for a refusal; this one is that nobody answered."""
+_CUT_OFF = ("error sending request", "error decoding response body", "timed out", "connection", "operation timed out")
+
+
+@contextlib.contextmanager
+def typed(path: str, *, uri: str, redact: Callable[[str], str], renews: bool = True) -> Iterator[None]:
+    """Turn whatever obstore raises into an error of ours; the original is not chained, because it may hold secrets."""
+    failure: LanceError | None = None
+    try:
+        yield
+    except LanceError:
+        raise
+    except Exception as error:
+        if is_shortage(error):
+            raise
+        failure = as_store_error(error, path, uri=uri, redact=redact, renews=renews)
+    if failure is not None:
+        raise failure from None
+
+
+def as_store_error(
+    error: Exception, path: str, *, uri: str, redact: Callable[[str], str], renews: bool = True
+) -> LanceError:
+    """The error of ours that says the same."""
+    return error_of(_answer(error), path, uri=uri, redact=redact, renews=renews)
+
+
+def _answer(error: Exception) -> StoreReply:
+    if is_sent_elsewhere(str(error)):
+        return StoreReply("the store redirects to another host", status=307)
+    text = _DEBUG.sub("", str(error))
+    code = next((found[1] for found in (pattern.search(text) for pattern in _CODES) if found), "")
+    given = _STATUS.search(text)
+    status = int(given[1]) if given else _status_of(error)
+    message = _shown(text, error)
+    lowered = message.lower()
+    is_cut_off = _NO_ANSWER in message or any(word in lowered for word in _CUT_OFF)
+    return StoreReply(message, code, 0 if _NO_ANSWER in message else status, is_cut_off)
+
+
+def _status_of(error: Exception) -> int:
+    """Of the errors that obstore has classes for."""
+    return next((status for kind, status in _KINDS if isinstance(error, kind)), 0)
+
+
+_KINDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], int], ...] = (
+    ((theirs.AlreadyExistsError, theirs.PreconditionError), 412),
+    (FileNotFoundError, 404),
+    (theirs.PermissionDeniedError, 403),
+    (theirs.UnauthenticatedError, 401),
+)
+
+
+def _shown(text: str, error: Exception) -> str:
+    """One line: what the engine says without its document, and the message that was in it."""
+    found = _MESSAGE.search(text)
+    short = _NOISE.sub("", _QUERY.sub(r"\1", _DOCUMENT.sub("", text)))
+    kind = "" if type(error) is theirs.GenericError else f"{type(error).__name__}: "
+    told = [" ".join(short.split()), " ".join(unescape(found[1]).split()) if found else ""]
+    return kind + ": ".join(part for part in told if part)

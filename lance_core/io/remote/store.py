@@ -9,6 +9,25 @@
 
 fsspec has the same call for the first three, `pipe_file(mode="create")`, and backends that silently ignore it. So only those
 three are trusted, and behind a custom endpoint (MinIO, Ceph, an emulator) conditional put is tried out once before it is.
+
+Range reads on a file system with open files (HDFS) instead of requests.
+
+::
+
+    40 ranges of a.lance     8 threads, each opens the file once and reads 5 of them
+
+fsspec's own call for this opens the file again for every range, one after the other, and fails at ranges from byte 0.
+
+Keep the file systems of fsspec with the host that their options name: no credential goes where an answer points to.
+
+::
+
+    s3fs      a session of aiobotocore that does not follow; botocore would look for the region without end
+    gcsfs     aiohttp says what it is about to do, and is refused
+    adlfs     azure-core's policy does not allow it
+
+aiohttp takes the session token along in a header, and all three take the address with what signs it. Only behind an
+endpoint of the user's: a cloud that is asked at its own address may send to another of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +39,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,15 +55,14 @@ from lance_core.errors import (
     StoreRefusedError,
 )
 from lance_core.fetch import Buffer, ByteRange
-from lance_core.io.answers import TransientError
+from lance_core.io.answers import MOVED_CURE, REDIRECTS, TransientError
 from lance_core.io.limits import check_size, limit_of
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
+from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, put_settled, retrying, typed
-from lance_core.io.remote.files import read_opened
 from lance_core.io.remote.probes import probes
-from lance_core.io.remote.redirects import fence_in, with_fence
 from lance_core.io.remote.renewal import renews_keys
 from lance_core.io.remote.writer import RemoteWriter, put_by_name
 from lance_core.io.store import Store, StoreEntry
@@ -433,3 +452,100 @@ def _parse_time(text: str) -> float:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     except ValueError:
         return 0.0
+
+
+_NUM_SHARES = 8
+
+
+def read_opened(fs: Any, full: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+    """One piece of bytes per range, in order; shorter ones where the file ends."""
+
+    def read(share: Sequence[ByteRange]) -> list[bytes]:
+        with fs.open(full, "rb") as file:
+            return [_read(file, item) for item in share]
+
+    if len(ranges) == 1 or in_io_pool():
+        return read(ranges)
+    size = -(-len(ranges) // _NUM_SHARES)
+    shares = [ranges[start : start + size] for start in range(0, len(ranges), size)]
+    return [piece for found in io_pool(full).map(read, shares) for piece in found]
+
+
+def _read(file: Any, item: ByteRange) -> bytes:
+    # The end is checked first: some files allocate any requested length.
+    file.seek(0, 2)
+    size = min(item.size, max(0, file.tell() - item.start))
+    if not size:
+        return b""
+    file.seek(item.start)
+    return bytes(file.read(size))
+
+
+def with_fence(protocol: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a file system with which it does not follow redirects, where arguments can say so.
+
+    Raises InputError where the library in use cannot be told, ImportError where it is not installed.
+    """
+    if protocol == "s3":
+        session = _s3_session(refuses=bool(arguments.get("endpoint_url")))
+        return {**arguments, "config_kwargs": {**arguments.get("config_kwargs", {}), "http_session_cls": session}}
+    if protocol == "gcs" and "endpoint_url" in arguments:
+        return {**arguments, "session_kwargs": {"trace_configs": [_refusing_trace()]}}
+    return dict(arguments)
+
+
+def fence_in(protocol: str, arguments: Mapping[str, Any], system: Any) -> None:
+    """The same for a file system that no argument can tell it."""
+    if protocol != "abfs" or not {"account_host", "connection_string"} & arguments.keys():
+        return
+    kinds = import_module("azure.core.pipeline.policies")
+    for policy in system.service_client._pipeline._impl_policies:
+        if isinstance(policy, (kinds.RedirectPolicy, kinds.AsyncRedirectPolicy)):
+            policy.allow = False
+
+
+def _s3_session(*, refuses: bool) -> type:
+    kinds: Any = import_module("aiobotocore.httpsession")
+    config: Any = import_module("aiobotocore.config")
+    if "http_session_cls" not in signature(config.AioConfig.__init__).parameters:
+        raise InputError("this aiobotocore follows redirects with credentials", cure="Install a newer aiobotocore.")
+
+    class Session(kinds.AIOHTTPSession):  # type: ignore[misc]
+        async def _get_session(self, proxy_url: Any) -> Any:
+            return _Still(await super()._get_session(proxy_url), refuses=refuses)
+
+    return Session
+
+
+class _Still:
+    """A session of aiohttp whose requests go where they are sent. Without `refuses`, botocore sees where else to go."""
+
+    def __init__(self, session: Any, *, refuses: bool) -> None:
+        self._session = session
+        self._refuses = refuses
+
+    async def request(self, *given: Any, headers: Any, **named: Any) -> Any:
+        """As aiohttp's. Raises StoreRefusedError for an answer that is a redirect."""
+        # For "100 Continue" aiohttp waits without end; the header is not among those that are signed.
+        headers.pop("Expect", None)
+        answer = await self._session.request(*given, headers=headers, **{**named, "allow_redirects": False})
+        if self._refuses and answer.status in REDIRECTS:
+            answer.release()
+            raise _refused()
+        return answer
+
+
+def _refused() -> StoreRefusedError:
+    return StoreRefusedError("the store redirects to another address", cure=MOVED_CURE)
+
+
+def _refusing_trace() -> Any:
+    trace = import_module("aiohttp").TraceConfig()
+
+    async def refuse(session: object, context: object, seen: Any) -> None:
+        # Google answers the parts of an upload with 308 and no address: go on.
+        if {"Location", "URI"} & {*seen.response.headers}:
+            raise _refused()
+
+    trace.on_request_redirect.append(refuse)
+    return trace

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from lance_core.arrow import schema_to_arrow
 from lance_core.commit.identities import CREATES_PROPERTY
 from lance_core.errors import NotFoundError
-from lance_core.jobs.plans.existing_table import plan_new_rows
-from lance_core.jobs.plans.new_columns import grows_on_creation
-from lance_core.jobs.plans.new_table import plan_new_contents
-from lance_core.jobs.plans.no_rows import NothingWithoutRows
-from lance_core.jobs.plans.write_fragments import fragments_of
+from lance_core.jobs.plans.write_fragments import (
+    NothingWithoutRows,
+    fragments_of,
+    grows_on_creation,
+    plan_new_contents,
+    plan_new_rows,
+)
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.spec import AppendSpec
 from lance_core.table.operations.append import Append

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lance_core.jobs.plans.new_table import plan_new_contents
-from lance_core.jobs.plans.no_rows import RefusesNoRows
+from lance_core.jobs.plans.write_fragments import RefusesNoRows, plan_new_contents
 from lance_core.jobs.runtime.protocols import Plan, Runner, TableState
 from lance_core.jobs.specs.spec import OverwriteSpec
 

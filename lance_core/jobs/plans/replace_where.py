@@ -22,10 +22,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.jobs.plans.assumptions import assumes_predicate
 from lance_core.jobs.plans.delete import StageDelete
 from lance_core.jobs.plans.edit_fragments import count_taken, edit_work, existing, group_fragments, operations_of
-from lance_core.jobs.plans.existing_table import plan_new_rows
-from lance_core.jobs.plans.new_table import plan_new_contents
-from lance_core.jobs.plans.no_rows import RefusesNoRows
-from lance_core.jobs.plans.write_fragments import fragments_of
+from lance_core.jobs.plans.write_fragments import RefusesNoRows, fragments_of, plan_new_contents, plan_new_rows
 from lance_core.jobs.runtime.lifecycle import SECOND_PASS
 from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.edits import ReplaceWhereSpec

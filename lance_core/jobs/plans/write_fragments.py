@@ -7,35 +7,63 @@ One task, on any worker::
 Memory of a task is bounded by a batch and the writer's page buffers. Files carry the attempt's id in their names.
 A task that outlives its attempt (Spark aborts a write while other tasks are still ending) takes its own files away again:
 the abort looked for files before, and nobody would find them later.
+
+Rows of a source as new fragments of a table that exists, in its own schema and storage version.
+
+What an append stages, and the first pass of a replacement.
+
+Columns of a source that the table lacks, added in the version that brings their rows (`schema_drift="add_extra"`).
+
+::
+
+    table "id", "x"    source "id", "x", "country"   ->   a Merge: the column after the others, every fragment, the new rows
+    rows that are there, and rows of sources without the column, read as null; no file of theirs is written again
+
+What the job would stage otherwise (an Append, an Update) says what happens to the fragments.
+
+New contents for a table: a schema taken from the source and all of its rows, as one Overwrite.
+
+What an overwrite stages, and an append to a table that is not there yet.
+
+A source without rows: an append of nothing makes no version; a replacement by nothing is refused unless it was meant.
+
+An upstream that failed halfway gives an empty file as easily as an empty day does.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lance_core.arrow import ExactBatches
+from lance_core.arrow import ExactBatches, schema_from_arrow, schema_to_arrow
 from lance_core.commit.references import fragment_paths
+from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, stage_fragments
+from lance_core.errors import InputError, SchemaMismatchError, UnsupportedFeatureError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
-from lance_core.format.manifest import BasePath
-from lance_core.format.schema import Schema
-from lance_core.format.version import FileVersion
+from lance_core.format.manifest import BasePath, Manifest
+from lance_core.format.schema import Schema, contradiction
+from lance_core.format.version import DEFAULT_VERSION, FileVersion, parse_storage_version
 from lance_core.io.parallel import beside, each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs.runtime.lifecycle import NothingToDoError
 from lance_core.jobs.runtime.progress import HERE, ProgressReport
-from lance_core.jobs.runtime.protocols import Shape, TaskResult
-from lance_core.jobs.sources.conform import Conformer
+from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Shape, StagedOperation, TableState, TaskResult
+from lance_core.jobs.sources.conform import Conformer, added_columns, check_schema, created_schema
 from lance_core.jobs.sources.row_predicate import satisfying
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
-from lance_core.jobs.specs.spec import WriteSpec
+from lance_core.jobs.specs.spec import AppendSpec, Drift, WriteSpec
 from lance_core.publish.attempts import is_over
+from lance_core.publish.growth import Growth, next_fragment_id, numbered
 from lance_core.publish.model import Attempt
+from lance_core.table.field_ids import next_field_id
+from lance_core.table.operations import Append, Merge, Update
+from lance_core.table.operations.overwrite import Overwrite
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 log = logging.getLogger(__name__)
@@ -150,3 +178,194 @@ def fragments_of(results: Sequence[TaskResult]) -> tuple[Fragment, ...]:
 def size_of(fragment: Fragment) -> int:
     """Bytes of a fragment's data files."""
     return sum(file.file_size_bytes or 0 for file in fragment.files)
+
+
+def plan_new_rows(
+    spec: AppendSpec | ReplaceWhereSpec,
+    table: TableState,
+    source: JobSource,
+    manifest: Manifest,
+    *,
+    conclude: Callable[[Sequence[TaskResult]], StagedOperation],
+    properties: Mapping[str, str],
+    then: tuple[Pass, ...] = (),
+) -> Plan:
+    """Plan to write the source's rows. InputError or SchemaMismatchError when they do not fit the table of `manifest`."""
+    version = manifest.file_version
+    if spec.data_storage_version and parse_storage_version(spec.data_storage_version) != version:
+        raise InputError(
+            f"the table has storage version {manifest.data_storage_version}, not {spec.data_storage_version}",
+            uri=spec.uri,
+            cure="Omit data_storage_version; only an overwrite of the table changes it.",
+        )
+    operation = "update" if isinstance(spec, ReplaceWhereSpec) else "append"
+    columns = plan_columns(manifest, source.schema, drift=spec.schema_drift, operation=operation, uri=spec.uri)
+    schema, target = columns.schema, schema_to_arrow(columns.schema)
+    check_schema(source.schema, target, drift=spec.schema_drift, uri=spec.uri)
+    return Plan(
+        table=table,
+        source=source,
+        shape=shape_of(spec),
+        make_work=lambda attempt: make_work(
+            spec, attempt, schema=schema, target=target, version=version, bases=manifest.base_paths
+        ),
+        conclude=columns.conclude(conclude),
+        properties={**properties, **columns.properties()},
+        then=then,
+    )
+
+
+Conclude = Callable[[Sequence[TaskResult]], StagedOperation]
+
+
+@dataclass(frozen=True)
+class BroughtColumns:
+    """The version that was read, the schema that its table is to have, and what the transaction says about it."""
+
+    read: Manifest
+    schema: Schema
+    growth: Growth
+
+    @property
+    def manifest(self) -> Manifest:
+        """The version as if it had the new columns already: in all its rows they are null."""
+        return replace(self.read, schema=self.schema)
+
+    def properties(self) -> dict[str, str]:
+        """The property of the transaction; empty when there are no new columns."""
+        return self.growth.properties() if self.growth.columns else {}
+
+    def conclude(self, inner: Conclude) -> Conclude:
+        """What the results amount to, as one operation that adds the columns as well."""
+        return Grows(inner, self) if self.growth.columns else inner
+
+
+@dataclass(frozen=True)
+class Grows:
+    """The operation that the results amount to becomes a Merge."""
+
+    inner: Conclude
+    columns: BroughtColumns
+
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
+        """The fragments of the version that was read, as the operation leaves them, then the new ones."""
+        staged = self.inner(results)
+        operation, read, new = staged.operation, self.columns.read, tuple[Fragment, ...]()
+        kept: tuple[Fragment, ...] = tuple(read.fragments)
+        if isinstance(operation, Append):
+            new = tuple(operation.fragments)
+        elif isinstance(operation, Update):
+            changed, removed = {item.id: item for item in operation.updated_fragments}, {*operation.removed_fragment_ids}
+            kept = tuple(changed.get(item.id, item) for item in kept if item.id not in removed)
+            new = operation.new_fragments
+        fragments = (*kept, *numbered(new, first=self.columns.growth.first_fragment))
+        return replace(staged, operation=Merge(fragments, self.columns.schema, preserves_nullability=True))
+
+
+def plan_columns(manifest: Manifest, source: pa.Schema, *, drift: Drift, operation: str, uri: str) -> BroughtColumns:
+    """Which columns of a source are added to the table of `manifest` by rows that are staged as `operation` otherwise.
+
+    InputError for a name that a table cannot have; UnsupportedFeatureError for a table whose files know no such columns.
+    """
+    added = added_columns(source, schema_to_arrow(manifest.schema), drift=drift)
+    growth = Growth(tuple(added.names), next_fragment_id(manifest), operation)
+    if not added.names:
+        return BroughtColumns(manifest, manifest.schema, growth)
+    if manifest.file_version.is_legacy:
+        raise UnsupportedFeatureError(
+            f"column {added.names[0]!r} cannot be added to a table of file version {manifest.file_version.text}, whose rows "
+            "must have a value in every column",
+            uri=uri,
+            cure='Overwrite the table with a newer data_storage_version, or pass schema_drift="drop_extra".',
+        )
+    fields = schema_from_arrow(added, version=manifest.file_version)
+    schema, _ = append_fields(manifest, fields, FirstId(next_field_id(manifest)))
+    wrong = contradiction(schema.fields)
+    if wrong:
+        raise InputError(f"columns of the source cannot be added to the table: {wrong}", uri=uri, cure="Rename them there.")
+    return BroughtColumns(manifest, schema, growth)
+
+
+def grows_on_creation(source: pa.Schema, *, drift: Drift) -> dict[str, str]:
+    """The property of rows that create the table, for the case that another writer creates it first with fewer columns."""
+    names = added_columns(source, pa.schema([]), drift=drift).names
+    return Growth(tuple(names), 0, "append").properties() if names else {}
+
+
+@dataclass(frozen=True)
+class Replaces:
+    """Results become one Overwrite with this schema."""
+
+    schema: Schema
+
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
+        fragments = fragments_of(results)
+        return StagedOperation(
+            Overwrite(fragments, self.schema), sum(item.physical_rows for item in fragments), len(fragments)
+        )
+
+
+def plan_new_contents(spec: WriteSpec, table: TableState, source: JobSource, *, properties: Mapping[str, str]) -> Plan:
+    """An Overwrite by the source's rows. A source whose engine marks nullability by accident gives nullable columns.
+
+    Raises InputError or SchemaMismatchError for columns that the format cannot hold.
+    """
+    found = source.schema
+    if not found.names:
+        raise SchemaMismatchError("the source has no columns", uri=spec.uri)
+    version = storage_version(spec, table)
+    schema = schema_from_arrow(found if source.strict_nullability else created_schema(found), version=version)
+    target = schema_to_arrow(schema)
+    check_schema(found, target, drift="fail", uri=spec.uri, is_new=True)
+
+    return Plan(
+        table=table,
+        source=source,
+        shape=shape_of(spec),
+        make_work=lambda attempt: make_work(spec, attempt, schema=schema, target=target, version=version),
+        conclude=Replaces(schema),
+        properties=properties,
+    )
+
+
+def storage_version(spec: WriteSpec, table: TableState) -> FileVersion:
+    """The file version that new contents are written in."""
+    if spec.data_storage_version:
+        return parse_storage_version(spec.data_storage_version)
+    return DEFAULT_VERSION if table.manifest is None else table.manifest.file_version
+
+
+@dataclass(frozen=True)
+class RefusesNoRows:
+    """What the results amount to, unless the source had no rows."""
+
+    inner: Conclude
+    kind: str
+    uri: str
+
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
+        """InputError for no rows; the table is as it was."""
+        staged = self.inner(results)
+        if not staged.num_rows:
+            raise InputError(
+                f"{self.kind}: the source has no rows, so rows of the table would go and none would take their place",
+                uri=self.uri,
+                cure="The table is as it was. Check the source, or pass allow_empty=True where no rows is the right answer.",
+            )
+        return staged
+
+
+@dataclass(frozen=True)
+class NothingWithoutRows:
+    """What the results amount to; without rows the work is done, and makes no version."""
+
+    inner: Conclude
+    uri: str
+
+    def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
+        """NothingToDoError for no rows, before anything is finished."""
+        staged = self.inner(results)
+        if not staged.num_rows:
+            log.info("append %s: the source has no rows, so there is no new version", self.uri)
+            raise NothingToDoError
+        return staged

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lance_core.arrays import Bools, Bytes, Ints
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, Pieces, StructBlock, VariableBlock
-from lance_core.codecs.choose_dictionary import choose_dictionary
+from lance_core.codecs.choose import choose_dictionary
 from lance_core.codecs.dictionary import index_array
 from lance_core.codecs.general import compress
 from lance_core.codecs.options import EncodingOptions

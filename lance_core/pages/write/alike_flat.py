@@ -18,8 +18,7 @@ import numpy.typing as npt
 from lance_core.arrays import Bools, Bytes
 from lance_core.codecs.bitpack import BLOCK, bit_lengths
 from lance_core.codecs.blocks import FixedBlock
-from lance_core.codecs.choose import are_flat
-from lance_core.codecs.choose_dictionary import choose_dictionary
+from lance_core.codecs.choose import are_flat, choose_dictionary
 from lance_core.codecs.options import EncodingOptions
 from lance_core.format.encoding import Flat
 from lance_core.format.layout import MiniBlockLayout, RepDefLayer

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
-from lance_core.codecs.choose_dictionary import choose_dictionary
+from lance_core.codecs.choose import choose_dictionary
 from lance_core.codecs.fixed_size_list import has_values, holds_bits, row_bits
 from lance_core.codecs.options import EncodingOptions
 from lance_core.codecs.packed import is_fixed

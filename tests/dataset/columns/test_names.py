@@ -12,7 +12,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import InputError, StoreRefusedError
-from lance_core.format.schema_rules import RESERVED_NAMES, unusable_name
+from lance_core.format.schema import RESERVED_NAMES, unusable_name
 
 NAMES = [
     "", " ", "  x", "x ", ".", "..", "a.b", ".a", "a.", "a..b", "../x", "`", "``", "`a`", "a`b", "'a'", '"a"', '"', "\\",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from lance_core.dataset.scan.read_ahead import ReadAhead
+from lance_core.dataset.scan.sinks import ReadAhead
 
 ROW = 8
 

@@ -16,7 +16,7 @@ import lance_core
 from lance_core.dataset.edit import select_rows as matching
 from lance_core.dataset.edit.key_lookup import _join, match_keys
 from lance_core.dataset.scan import small_fragments as sweep
-from lance_core.dataset.scan.address_pruning import nearby
+from lance_core.dataset.scan.plan import nearby
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.expr import parse_filter
 

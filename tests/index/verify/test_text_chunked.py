@@ -18,10 +18,9 @@ from lance_core.dataset.indexing.folder import folder_of, training_batches
 from lance_core.dataset.indexing.scalar_search import usable_segments
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.index.base import ID, VALUE
-from lance_core.index.text.inverted import Inverted
+from lance_core.index.text.inverted import Inverted, require_options
 from lance_core.index.text.params import params_of_json
 from lance_core.index.text.tokenize import texts_of, tokenizer_of
-from lance_core.index.text.verify import require_options
 from lance_core.io.cache import shared_cache
 from tests.index.bit_flips import flipped
 from tests.index.text_tables import texts

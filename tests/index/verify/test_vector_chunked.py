@@ -12,8 +12,8 @@ from lance_core.index.vector import graph
 from lance_core.index.vector.clustering import encode, owners_of, train, train_products
 from lance_core.index.vector.model import model_from_bytes, train_model
 from lance_core.index.vector.parameters import VectorParameters
+from lance_core.index.vector.quantizers.rabit import pack_levels, pack_signs, unpack_levels, unpack_signs
 from lance_core.index.vector.quantizers.rabit import train as train_rabit
-from lance_core.index.vector.quantizers.rabit_bits import pack_levels, pack_signs, unpack_levels, unpack_signs
 from lance_core.kernels.rabit import LANES, rotate_rows
 
 
