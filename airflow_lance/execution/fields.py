@@ -29,8 +29,7 @@ def spec_class(place: str) -> Any:
 
 def own_fields(cls: Any) -> Mapping[str, Any]:
     """The fields of a spec that describe its work, with their types: not those that every job has."""
-    from lance_core.jobs.specs.serde import hints_of
-    from lance_core.jobs.specs.spec import JobSpec
+    from lance_core.jobs.specs.spec import JobSpec, hints_of
 
     shared = hints_of(JobSpec)
     return {name: hint for name, hint in hints_of(cls).items() if name not in shared}

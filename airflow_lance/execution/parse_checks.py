@@ -36,7 +36,7 @@ def check_arguments(task: Any) -> None:
 def check_gates(gates: Any, *, task_id: str) -> None:
     """InputError names the key of a gate that is unknown, before rows are staged that no gate would let through."""
     from lance_core.jobs.specs.gates import GateSpec
-    from lance_core.jobs.specs.serde import from_plain
+    from lance_core.jobs.specs.spec import from_plain
 
     if _is_late(gates) or not isinstance(gates, (list, tuple)):
         return

@@ -29,7 +29,7 @@ def plain_source(source: Any) -> dict[str, Any]:
     if isinstance(source, Mapping):
         return _with_text_paths(source)
     if is_dataclass(source) and not isinstance(source, type):
-        from lance_core.jobs.specs.serde import to_plain
+        from lance_core.jobs.specs.spec import to_plain
 
         return to_plain(source)  # type: ignore[no-any-return]
     if isinstance(source, (str, os.PathLike)) or is_object_path(source):

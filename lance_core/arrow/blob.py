@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.arrow.extension import BLOB_V2
+from lance_core.arrow.logical import BLOB_V2
 from lance_core.errors import InputError
 
 _STORAGE = pa.struct(

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.arrow.extension import BLOB_V2, EXTENSION_NAME
 from lance_core.arrow.kinds import as_dictionary, as_extension, as_list, as_struct, list_type
+from lance_core.arrow.logical import BLOB_V2, EXTENSION_NAME
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import SchemaMismatchError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lance_core.arrow.extension import BLOB_V2
+from lance_core.arrow.logical import BLOB_V2
 from lance_core.errors import SchemaMismatchError
 from lance_core.format.schema import NO_PARENT, Field, Schema
 

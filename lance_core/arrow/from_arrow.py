@@ -13,18 +13,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.arrow.extension import (
+from lance_core.arrow.logical import (
     ARROW_JSON,
     BLOB_METADATA,
     BLOB_V2,
     EXTENSION_METADATA,
     EXTENSION_NAME,
+    JSON,
     LANCE_JSON,
+    MAP,
+    NO_ITEMS,
+    STRUCT,
     is_true,
+    logical_of,
+    refused,
     text_metadata,
     unwrap,
 )
-from lance_core.arrow.logical import JSON, MAP, NO_ITEMS, STRUCT, logical_of, refused
 from lance_core.arrow.storable import check_storable
 from lance_core.errors import InputError
 from lance_core.format.schema import NO_PARENT, Field, FieldEncoding, Schema

@@ -10,7 +10,7 @@
     fixed_size_list<null>, struct<>         2.0 on
 
 What tables hold from before is read as ever. Whether the *rows* of a column can be stored is asked again where pages are
-written (`file.writable`); here only the type counts, as it does for a table without rows.
+written (`file.v2.encode21`); here only the type counts, as it does for a table without rows.
 """
 
 from __future__ import annotations

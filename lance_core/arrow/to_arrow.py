@@ -13,13 +13,10 @@ from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 
-from lance_core.arrow.extension import (
+from lance_core.arrow.logical import (
     ARROW_JSON,
     EXTENSION_METADATA,
     EXTENSION_NAME,
-    resolve_extensions,
-)
-from lance_core.arrow.logical import (
     FIXED_SIZE_LIST_OF_STRUCT,
     JSON,
     LIST_TYPES,
@@ -29,6 +26,7 @@ from lance_core.arrow.logical import (
     holds_extension_items,
     parse_logical,
     parse_struct_dimension,
+    resolve_extensions,
     value_size,
 )
 from lance_core.errors import FormatError, UnsupportedFeatureError

@@ -23,7 +23,7 @@ from lance_core.codecs.blocks import Block, FixedBlock, Picks, Pieces
 from lance_core.codecs.dispatch import Buffers, Codecs, Values, total
 from lance_core.codecs.encoded import EncodedChunks
 from lance_core.codecs.gather import aligned_words
-from lance_core.codecs.unpack_few import MOST_BLOCKS, unpack_few
+from lance_core.codecs.one_chunk import MOST_BLOCKS, unpack_few
 from lance_core.errors import CorruptFileError, UnsupportedEncodingError
 from lance_core.format.encoding import Flat, InlineBitpacking, OutOfLineBitpacking
 from lance_core.kernels import bits as kernels

@@ -9,12 +9,21 @@
 
 A transaction that is found in the log already (same uuid) is not committed again: its version is the answer. That makes
 every call of this function safe to repeat with the same transaction. (Spec: FORMAT D.1.)
+
+The file of a transaction, put in parallel with what comes before its manifest, on a store with a high latency.
+
+::
+
+    early.put(path, transaction)           sent now, in a thread
+    open_newest(store)                     in parallel
+    early.has_failed()                     waits for it: True if it has to be written again
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
@@ -33,7 +42,6 @@ from lance_core.commit.conflicts import (
     remove_stray,
     unanswered,
 )
-from lance_core.commit.early import Early
 from lance_core.commit.history import follows, is_ancestor
 from lance_core.commit.identities import identities_of
 from lance_core.commit.manifests import OpenAt, OpenVersion, load_manifest, open_newest, open_or_none, write_hint
@@ -45,8 +53,10 @@ from lance_core.errors import CommitError, CommitStateUnknownError, LanceError, 
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
-from lance_core.io.parallel import beside, each
+from lance_core.io.parallel import beside, each, helps
+from lance_core.io.pool import io_pool
 from lance_core.io.store import Store
+from lance_core.io.threads import settled
 from lance_core.table.build import build
 from lance_core.table.conflicts import Verdict, VerdictKind, judge
 from lance_core.table.draft import TableOptions
@@ -54,7 +64,7 @@ from lance_core.table.features import check_writable
 from lance_core.table.operations import Delete, Overwrite, Restore, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
-from lance_core.wire.transaction import with_packed_fragments
+from lance_core.wire.transaction import encode_transaction, with_packed_fragments
 
 WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
 """The number says which release of the official library this writes like: other readers compare it with that library's
@@ -388,3 +398,43 @@ class CommitLoop:
     def _delete(self, paths: Collection[str]) -> None:
         if not self._request.keeps_files and not delete_quietly(self._store, *paths):
             self._request.on_doubt()
+
+
+class Early:
+    """The file of a transaction, written before it is certain that it is wanted as it is."""
+
+    def __init__(self, store: Store, there: frozenset[str]) -> None:
+        """`there`: files that were there before; they are neither written nor removed."""
+        self._store, self.there = store, there
+        self._encoded: tuple[Transaction, bytes] | None = None
+        self._sent: tuple[str, Transaction, Future[None]] | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether something can be put early: once, and where that helps."""
+        return self._sent is None and not self.there and helps(self._store)
+
+    def encoded(self, transaction: Transaction) -> bytes:
+        """The bytes of a transaction, made once."""
+        if self._encoded is None or self._encoded[0] is not transaction:
+            self._encoded = (transaction, encode_transaction(transaction))
+        return self._encoded[1]
+
+    def put(self, path: str, transaction: Transaction) -> None:
+        """Begin to write."""
+        done = io_pool(self._store.uri).submit(self._store.put, path, self.encoded(transaction))
+        self._sent = (path, transaction, done)
+
+    def has_sent(self, path: str, transaction: Transaction) -> bool:
+        """Whether just this is on its way, or written."""
+        return path in self.there or (self._sent is not None and self._sent[0] == path and self._sent[1] is transaction)
+
+    def has_failed(self) -> bool:
+        """Whether something was sent and could not be written. Nothing is under way afterwards."""
+        self.settle()
+        return self._sent is not None and self._sent[2].exception() is not None
+
+    def settle(self) -> None:
+        """Wait until nothing is under way."""
+        if self._sent is not None:
+            settled([self._sent[2]])

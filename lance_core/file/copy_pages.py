@@ -19,8 +19,7 @@ from lance_core.file.blob.read import stored_schema
 from lance_core.file.blob.write import is_blob
 from lance_core.file.convert.tree import build_tree, leaves
 from lance_core.file.metadata import fetch_tail, load_metadata
-from lance_core.file.v2.container import ContainerWriter
-from lance_core.file.v2.paged_body import encoder_for
+from lance_core.file.v2.paged_body import ContainerWriter, encoder_for
 from lance_core.file.writer import WrittenFile
 from lance_core.format.fragment import DataFile
 from lance_core.format.layout import BlobLayout, FileColumn, Page

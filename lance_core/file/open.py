@@ -16,8 +16,7 @@ from lance_core.fetch import Fetch
 from lance_core.file.blob.read import BlobReader, own_schema
 from lance_core.file.convert.tree import Node, assign_columns, blob_below, build_tree, leaves
 from lance_core.file.error_location import located
-from lance_core.file.footer import MAGIC, parse_version
-from lance_core.file.metadata import TAIL_SIZE, FileMetadata, Tail, fetch_tail, load_metadata
+from lance_core.file.metadata import MAGIC, TAIL_SIZE, FileMetadata, Tail, fetch_tail, load_metadata, parse_version
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection, Reader
 from lance_core.file.v1.reader import open_legacy

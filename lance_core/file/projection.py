@@ -32,7 +32,7 @@ from lance_core.cached import cached_property
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.fetch import Fetch
 from lance_core.file.blob.read import described_schema
-from lance_core.file.convert.few_rows import FieldValues, array_of
+from lance_core.file.convert.few_values import FieldValues, array_of
 from lance_core.file.convert.tree import Node
 from lance_core.file.error_location import located
 from lance_core.file.metadata import Tail

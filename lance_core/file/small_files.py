@@ -27,13 +27,13 @@ from lance_core.fetch import ByteRange
 from lance_core.file.convert.assemble import leaf_array
 from lance_core.file.convert.tree import LeafNode
 from lance_core.file.error_location import located
-from lance_core.file.footer import FOOTER, MAGIC, TABLE_ENTRY_SIZE
+from lance_core.file.metadata import FOOTER, MAGIC, TABLE_ENTRY_SIZE
 from lance_core.file.to_user_types import finish
 from lance_core.format.layout import ConstantLayout, MiniBlockLayout
 from lance_core.format.version import FileVersion
 from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.store import Store
-from lance_core.pages.read.same_layout import AlikePages, can_join, scan_alike
+from lance_core.pages.read.several_pages import AlikePages, can_join, scan_alike
 from lance_core.wire.columns import decode_column
 
 MAX_FILE_SIZE = 64 << 10

@@ -4,11 +4,11 @@
 
     rows 3, 900 of page 0, row 12 of page 1, ...
 
-    lists, all chunks known          one table of the chunks of the whole column (`column_chunks`)
+    lists, all chunks known          one table of the chunks of the whole column (`few_lists`)
     lists, chunks of these known     one walk over their levels (`lists`)
-    flat, chunks of these known      each value by itself (`picked_rows`)
+    flat, chunks of these known      each value by itself (`several_pages`)
     zipped, whatever is known        row indices of all pages, then rows of all pages (`fullzip`)
-    every row of neighbours          one decode of all, for lists (`list_scan`)
+    every row of neighbours          one decode of all, for lists (`several_pages`)
     anything else                    a page by itself
 
 A column is cut into as many pages as its writer liked, and what Python does for each page is what a read of some rows costs.
@@ -54,14 +54,10 @@ from lance_core.format.layout import BlobLayout, ConstantLayout, FullZipLayout, 
 from lance_core.pages.chunks import ChunkTable
 from lance_core.pages.leaf import Leaf
 from lance_core.pages.read import blob, constant, fullzip, miniblock, sparse
-from lance_core.pages.read.column_chunks import ColumnChunks, column_chunks, read_column
-from lance_core.pages.read.few_lists import FEW_ROWS, few_of_pages
-from lance_core.pages.read.list_scan import groups, scan_lists
+from lance_core.pages.read.few_lists import FEW_ROWS, ColumnChunks, column_chunks, few_of_pages, read_column
+from lance_core.pages.read.few_values import RowValues, can_read_row, can_read_zipped, read_row_values, read_zipped_values
 from lance_core.pages.read.lists import PageRows, are_alike, can_join, read_lists
-from lance_core.pages.read.picked_rows import are_pickable, read_picked
-from lance_core.pages.read.single_row import can_read_row, read_row_values
-from lance_core.pages.read.single_zipped import can_read_zipped, read_zipped_values
-from lance_core.pages.row_values import RowValues
+from lance_core.pages.read.several_pages import are_pickable, groups, read_picked, scan_lists
 from lance_core.pages.rows import RowSelection, cut_at, row_parts, scale
 
 FEW_PAGES = 3

@@ -9,6 +9,8 @@ entry, null leaf items included, so for list<int32> rows `[1, null], null, [2]`:
     values  1  ?  2                                 "?": a slot under a null, any value
 
 A constant or all-null page is never expanded here: it stays a count and one scalar.
+
+What the page writers give back: a description and buffers. The file aligns the buffers and says where they are.
 """
 
 from __future__ import annotations
@@ -16,9 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from lance_core.arrays import Bytes, Levels
 from lance_core.codecs.blocks import Block
-from lance_core.format.layout import RepDefLayer
+from lance_core.fetch import Buffer
+from lance_core.format.encoding20 import ArrayEncoding
+from lance_core.format.layout import PageLayout, RepDefLayer, SparseLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +101,20 @@ def max_def(layers: tuple[RepDefLayer, ...]) -> int:
 def max_rep(layers: tuple[RepDefLayer, ...]) -> int:
     """Number of list layers, which is the repetition level that begins a row."""
     return sum(layer.is_list for layer in layers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPage:
+    """One page, ready for a file: `buffers` in the order the layout wants them, `num_rows` for `Page.num_rows`.
+
+    `layout` is an array encoding in 2.0 files, a page layout in newer ones.
+    """
+
+    layout: PageLayout | SparseLayout | ArrayEncoding
+    buffers: tuple[Buffer, ...]
+    num_rows: int
+
+
+def as_buffer(data: Bytes) -> Buffer:
+    """An array's bytes without a copy."""
+    return np.ascontiguousarray(data).data

@@ -10,6 +10,16 @@
 
 Killed between any two steps, the same call again, or another commit, finishes the work at once: what is committed is found
 in the decisions or the log. Decisions that were read before the intent was there are trusted only where the log is whole.
+
+Which members of a commit go first, when some of them meet each other in a row, or another writer.
+
+::
+
+    a, b, c, d    b and c update a row that a updates      -> a and d now; then b; then c
+    a, b          a version of others changed rows of a    -> a is staged again, b is not
+
+Members that meet each other are put in a line behind the one that lands first, so each of them is staged again once, when
+its turn comes. Independent lines advance together.
 """
 
 from __future__ import annotations
@@ -23,7 +33,8 @@ from functools import partial
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.committed import Committed
 from lance_core.commit.conflicts import PartlyCommittedError
-from lance_core.commit.manifests import Listing, OpenVersion, list_once, open_newest
+from lance_core.commit.loop import LoopRequest, rebase_onto
+from lance_core.commit.manifests import Listing, OpenAt, OpenVersion, list_once, open_newest
 from lance_core.errors import (
     IncompatibleConflictError,
     InputError,
@@ -43,7 +54,6 @@ from lance_core.publish.intent import list_intents, named_by
 from lance_core.publish.members import Loaded, clear_committed, load_members, quietly, was_aborted
 from lance_core.publish.merge import MemberConflictError
 from lance_core.publish.model import ALREADY_COMMITTED, COMMITTED, CommitResult, StagedTransaction
-from lance_core.publish.ordering import Turns, blame_members
 from lance_core.publish.preconditions import (
     distinct,
     find_too_early,
@@ -418,3 +428,40 @@ def _unreadable(store: Store, uuid: str, error: LanceError) -> IncompatibleConfl
         uri=store.uri,
         cure="Run `lance staged repair`, then clear its staging task.",
     )
+
+
+class Turns:
+    """The line in which each member stands: by identity, the identity before it."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, str] = {}
+
+    def ready(self, pending: Mapping[str, StagedTransaction]) -> list[StagedTransaction]:
+        """Members that need not wait for another that is still pending."""
+        found = [ref for identity, ref in pending.items() if self._before.get(identity) not in pending]
+        return found or [*pending.values()]
+
+    def wait(self, identity: str, *, behind: str, pending: Mapping[str, StagedTransaction]) -> None:
+        """Put a member at the end of the line that begins with another."""
+        following = {before: one for one, before in self._before.items() if one in pending and one != identity}
+        while behind in following:
+            behind = following[behind]
+        self._before[identity] = behind
+
+
+def blame_members(store: Store, fold: Fold, error: RetryableConflictError, *, open_at: OpenAt) -> list[int]:
+    """Which members of a fold met a version of others, when their common transaction did; all when none did by itself.
+
+    `open_at` opens a version; the commit has opened those in between already.
+    """
+    everybody = [*range(len(fold.members))]
+    newest = open_newest(store) if len(everybody) > 1 and error.other_version is not None else None
+    if newest is None:
+        return everybody
+    blamed = []
+    for number, item in enumerate(fold.members):
+        try:
+            rebase_onto(store, item.transaction, newest, LoopRequest(open_at=open_at))
+        except RetryableConflictError:
+            blamed.append(number)
+    return blamed or everybody

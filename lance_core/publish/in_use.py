@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from lance_core.arrow.extension import BLOB_V2
+from lance_core.arrow.logical import BLOB_V2
 from lance_core.commit import naming
 from lance_core.commit.look import branch_stores, detached_versions, look_since
 from lance_core.commit.manifests import load_manifest

@@ -21,7 +21,7 @@ from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Mani
 from lance_core.format.schema import contradiction
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.wire.fragments import WireFragments, encode_fragment
-from lance_core.wire.parts import join_fragments, split_manifest
+from lance_core.wire.new_fragments import join_fragments, split_manifest
 from lance_core.wire.pb import table_pb2
 from lance_core.wire.schema import checked_schema, decode_fields, encode_fields, parse_message, unknown_bytes
 

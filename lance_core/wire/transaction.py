@@ -38,8 +38,7 @@ from lance_core.table.operations import (
 from lance_core.table.transaction import Transaction
 from lance_core.wire import operations, operations_rows
 from lance_core.wire.fragments import WireFragments, all_messages, encode_fragment
-from lance_core.wire.new_fragments import MANY, are_plain
-from lance_core.wire.parts import join_append, split_append
+from lance_core.wire.new_fragments import MANY, are_plain, join_append, split_append
 from lance_core.wire.pb import transaction_pb2
 from lance_core.wire.schema import parse_message, unknown_bytes
 

@@ -20,7 +20,7 @@ from airflow_lance import operators, signatures
 from airflow_lance.decorators.lance import _MODES, Mode
 from airflow_lance.execution.fields import own_fields, spec_class
 from airflow_lance.get_provider_info import get_provider_info
-from airflow_lance.maintenance import operators as operators_of_maintenance
+from airflow_lance.maintenance import group as operators_of_maintenance
 from airflow_lance.maintenance.actions import LanceActionOperator
 from airflow_lance.operators import BASES, OPERATORS
 from airflow_lance.operators.job import LanceJobOperator

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.errors import FormatError, InputError, UnsupportedEncodingError
-from lance_core.file.footer import parse_footer
+from lance_core.file.metadata import parse_footer
 from lance_core.file.open import ContainerFile, open_file
 from lance_core.file.writer import FileWriter
 from lance_core.format.schema import Schema

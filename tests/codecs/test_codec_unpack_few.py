@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_core.codecs.unpack_few import unpack_few
+from lance_core.codecs.one_chunk import unpack_few
 from lance_core.kernels import bits
 
 

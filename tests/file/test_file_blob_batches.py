@@ -11,10 +11,9 @@ import pytest
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.file.blob.external import KEEP
-from lance_core.file.blob.sink import BlobSink
-from lance_core.file.blob.write import BlobStore
+from lance_core.file.blob.write import BlobSink, BlobStore
 from lance_core.file.convert.tree import build_tree
-from lance_core.file.v2.container import ContainerWriter
+from lance_core.file.v2.paged_body import ContainerWriter
 from lance_core.format.version import FileVersion
 from lance_core.io.memory import MemoryStore
 

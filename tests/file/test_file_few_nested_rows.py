@@ -15,7 +15,7 @@ import lance_core
 from lance_core.errors import LanceError
 from lance_core.file.v2 import columns21
 from lance_core.pages import group
-from lance_core.pages.read import column_chunks, miniblock
+from lance_core.pages.read import few_lists, miniblock
 from tests.file.small_pages import opened_small_pages
 
 ROWS = 6_000
@@ -207,13 +207,13 @@ def test_rows_of_many_small_pages(version: str, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(group, "read_column", spy)
     short: list[int] = []
-    few = column_chunks.read_few_lists
+    few = few_lists.read_few_lists
 
     def spy_few(layout: Any, rows: Any, owners: Any, chunks: Any, *rest: Any) -> Any:
         short.append(len(chunks))
         return few(layout, rows, owners, chunks, *rest)
 
-    monkeypatch.setattr(column_chunks, "read_few_lists", spy_few)
+    monkeypatch.setattr(few_lists, "read_few_lists", spy_few)
     rng = np.random.default_rng(15)
     for size in (4, 5, 20, 31, 32, 33, 200, 700, *[8] * 20):
         rows = sorted(rng.choice(ROWS, size, replace=False).tolist())

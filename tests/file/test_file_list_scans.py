@@ -17,7 +17,7 @@ from lance_core.file.writer import FileWriter
 from lance_core.format.version import parse_storage_version
 from lance_core.io.cache import LruCache
 from lance_core.io.local.store import LocalStore
-from lance_core.pages.read.list_scan import MAX_ITEMS, groups
+from lance_core.pages.read.several_pages import MAX_ITEMS, groups
 
 ROWS = 6000
 RNG = np.random.default_rng(8)

@@ -12,7 +12,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file import projection
 from lance_core.file.open import open_file
 from lance_core.kernels import fsst
-from lance_core.pages.read import fullzip, single_zipped
+from lance_core.pages.read import few_values, fullzip
 from tests.file.small_pages import opened_small_pages
 
 ROWS = 3_000
@@ -34,7 +34,7 @@ def _table() -> pa.Table:
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many pages each read took together."""
     found: list[int] = []
-    for module, name in ((fullzip, "read_together"), (single_zipped, "read_zipped_values")):
+    for module, name in ((fullzip, "read_together"), (few_values, "read_zipped_values")):
         real = getattr(module, name)
 
         def spy(pages: Any, rows: Any, codecs: Any, real: Any = real) -> Any:

@@ -45,7 +45,7 @@ FOREIGN = {
     "lance_core/cli/catalog.py", "lance_core/computed/functions.py", "lance_core/computed/policies.py",
     "lance_core/cli/table.py", "lance_core/dataset/columns/evolve.py", "lance_core/dataset/maintain/table_facts.py",
     "lance_core/dataset/query/sql.py", "lance_core/dataset/scan/order_by.py", "lance_core/dataset/scan/sinks.py",
-    "lance_core/dataset/write/sources.py", "lance_core/forks.py", "lance_core/expr/names.py", "lance_core/expr/parse.py",
+    "lance_core/dataset/write/sources.py", "lance_core/forks.py", "lance_core/expr/dialect.py", "lance_core/expr/parse.py",
     "lance_core/expr/casts.py", "lance_core/expr/lists.py",
     "lance_core/index/over_json.py", "lance_core/index/text/params.py", "lance_core/index/vector/files.py",
     "lance_core/index/text/tokenize.py", "lance_core/index/vector/searcher.py",

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.index.scalar.order import extremes, is_change, order_of
+from lance_core.index.scalar.external_sort import extremes, is_change, order_of
 from lance_core.kernels.sort import order_of_words
 
 TEXTS = st.one_of(

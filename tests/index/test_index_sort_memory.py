@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from lance_core.index.base import ID, VALUE
 from lance_core.index.scalar import btree
-from lance_core.index.scalar.external_sort import _Run, in_order
-from lance_core.index.scalar.order import order_of
+from lance_core.index.scalar.external_sort import _Run, in_order, order_of
 from lance_core.kernels.sort import order_of_words
 
 COUNT = 400_000

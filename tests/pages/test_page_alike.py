@@ -12,8 +12,8 @@ from lance_core.arrow import schema_from_arrow
 from lance_core.codecs.options import EncodingOptions
 from lance_core.file.v2.encode21 import LeafEncoder
 from lance_core.format.version import FileVersion
-from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.write import alike_flat
+from lance_core.pages.leaf import EncodedPage
+from lance_core.pages.write import encode
 
 _VERSIONS = (FileVersion.V2_1, FileVersion.V2_2, FileVersion.V2_3)
 _COUNTS = (1, 2, 3, 99, 1023, 1024, 1025, 2048, 5000)
@@ -76,16 +76,16 @@ def test_pages_made_together_are_those_made_alone(version: FileVersion) -> None:
 
 def test_plain_columns_share_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(alike_flat, "encode_page", lambda leaf, options: calls.append(leaf) or real(leaf, options))
-    real = __import__("lance_core.pages.write.encode", fromlist=["encode_page"]).encode_page
+    real = encode.encode_page
+    monkeypatch.setattr(encode, "encode_page", lambda leaf, options: calls.append(leaf) or real(leaf, options))
     values = np.random.default_rng(1).integers(0, 1 << 63, (30, 700)).astype("<u4")
-    pages = alike_flat.encode_flat(values, EncodingOptions())
+    pages = encode.encode_flat(values, EncodingOptions())
     assert all(page is not None for page in pages)
     assert len(calls) == 1
 
 
 def test_what_asks_for_a_compressor_is_encoded_alone() -> None:
-    assert alike_flat.can_encode(32, EncodingOptions())
-    assert not alike_flat.can_encode(32, EncodingOptions(compression="zstd"))
-    assert not alike_flat.can_encode(32, EncodingOptions(structural="fullzip"))
-    assert not alike_flat.can_encode(8, EncodingOptions())
+    assert encode.can_encode(32, EncodingOptions())
+    assert not encode.can_encode(32, EncodingOptions(compression="zstd"))
+    assert not encode.can_encode(32, EncodingOptions(structural="fullzip"))
+    assert not encode.can_encode(8, EncodingOptions())

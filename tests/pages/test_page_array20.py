@@ -14,8 +14,7 @@ import pytest
 from lance_core.errors import FormatError
 from lance_core.format import encoding20 as enc20
 from lance_core.format.layout import FileColumn, Page
-from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.leaf import Leaf
+from lance_core.pages.leaf import EncodedPage, Leaf
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.v20.array20 import ListRows, read_array, read_lists
 from tests.pages.page_columns import COLUMNS

@@ -12,8 +12,7 @@ from lance.file import LanceFileReader
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
 from lance_core.format.version import FileVersion
-from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.leaf import ConstantValues
+from lance_core.pages.leaf import ConstantValues, EncodedPage
 from lance_core.pages.v20.encode20 import encode_lists, encode_values
 from tests.pages.page_columns import COLUMNS
 from tests.pages.page_files import to_arrow, write_official

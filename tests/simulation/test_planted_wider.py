@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lance_core.commit import loop
-from lance_core.commit.early import Early
+from lance_core.commit.loop import Early
 from lance_core.commit.put_manifest import PutOutcome
 from lance_core.jobs.publish import commit
 from lance_core.jobs.runtime import lifecycle

@@ -20,7 +20,7 @@ from lance_core.format.schema import Field, Schema
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 from lance_core.wire.indices import decode_index_section, encode_index_section
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file, manifest_start, section_bytes
-from lance_core.wire.parts import join_fragments, split_manifest
+from lance_core.wire.new_fragments import join_fragments, split_manifest
 from lance_core.wire.pb import file_pb2, table_pb2
 from lance_core.wire.schema import decode_field, decode_fields, encode_field, parse_message
 from lance_core.wire.table import decode_manifest, encode_manifest

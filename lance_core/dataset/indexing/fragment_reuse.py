@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from lance_core.commit.naming import index_uuid as new_index_uuid
-from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import living_offsets
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.format.fragment import Fragment
 from lance_core.format.index import IndexMetadata

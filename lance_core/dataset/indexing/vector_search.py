@@ -31,10 +31,9 @@ from lance_core.dataset.indexing.verify import (
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, VERIFIED, IndexPolicy
 from lance_core.dataset.scan.nearest_request import NearestQuery
 from lance_core.dataset.scan.scored_rows import Scored
-from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, KeyedCache, Snapshot
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata

@@ -25,10 +25,9 @@ from lance_core.dataset.indexing.fragment_reuse import moves_of
 from lance_core.dataset.indexing.scalar_search import Segment, open_segment
 from lance_core.dataset.indexing.verify import UNREADABLE, ensure_verified, may_open, warn_skipped
 from lance_core.dataset.scan.index_policy import IndexPolicy
-from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, KeyedCache, Snapshot
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.format.index_details import InvertedDetails
 from lance_core.index.text.inverted import Inverted, accepts

@@ -28,8 +28,7 @@ import numpy as np
 from lance_core.dataset.indexing.scalar_search import Segment, usable_segments
 from lance_core.dataset.query.text_columns import Searched, TextColumn, restricted, text_column
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
-from lance_core.dataset.snapshot.cache import CacheSlot
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, Snapshot
 from lance_core.errors import InputError
 from lance_core.format.index_details import InvertedDetails
 from lance_core.format.schema import column_of

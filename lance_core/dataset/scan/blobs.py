@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.kinds import as_list, as_struct
+from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.commit.base_paths import open_base
 from lance_core.commit.naming import DATA
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part

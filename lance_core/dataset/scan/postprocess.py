@@ -33,8 +33,8 @@ import pyarrow.compute as pc
 
 from lance_core.arrays import Addresses
 from lance_core.arrow.buffers import take
-from lance_core.arrow.extension import BLOB_V2
 from lance_core.arrow.kinds import as_struct
+from lance_core.arrow.logical import BLOB_V2
 from lance_core.arrow_numpy import arrow_of, no_values, numpy_of
 from lance_core.dataset.scan.blobs import is_blob, open_blobs
 from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_of

@@ -37,13 +37,12 @@ from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.parallel import at_once
 from lance_core.dataset.scan.projection import Columns, Projection, plan_projection
 from lance_core.dataset.snapshot.assemble import empty_columns, joined_rows
-from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of
 from lance_core.dataset.snapshot.row_id_index import row_id_index
 from lance_core.dataset.snapshot.row_offsets import living_to_physical
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, KeyedCache, Snapshot
 from lance_core.errors import InputError
-from lance_core.file.convert.few_rows import FieldValues, array_of, joined_array
+from lance_core.file.convert.few_values import FieldValues, array_of, joined_array
 from lance_core.file.projection import FEW_ROWS
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList

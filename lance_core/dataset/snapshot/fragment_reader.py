@@ -30,19 +30,17 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_to_arrow
-from lance_core.arrow.extension import BLOB_V2
-from lance_core.arrow.logical import STRUCT
+from lance_core.arrow.logical import BLOB_V2, STRUCT
 from lance_core.arrow_numpy import arrow_of
 from lance_core.cached import cached_property
 from lance_core.dataset.snapshot.assemble import assemble, side_by_side
-from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
 from lance_core.dataset.snapshot.row_offsets import addresses, row_places
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.expr import SYSTEM_COLUMNS
 from lance_core.fetch import ByteRange
-from lance_core.file.convert.few_rows import FieldValues
+from lance_core.file.convert.few_values import FieldValues
 from lance_core.file.convert.tree import is_old_blob, is_packed
 from lance_core.file.open import OpenFile, open_file
 from lance_core.file.projection import FileProjection

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.fragment_reader import reader_of
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, Snapshot
 from lance_core.errors import CorruptFileError
 from lance_core.rowids.deletion import deletion_vector
 from lance_core.rowids.index import FragmentIds, RowIdIndex, build_row_id_index

@@ -23,9 +23,8 @@ import numpy.typing as npt
 
 from lance_core.arrays import Ints
 from lance_core.arrow_numpy import arrow_of
-from lance_core.dataset.snapshot.cache import CacheSlot
 from lance_core.dataset.snapshot.deletion_vectors import read_deleted
-from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, Snapshot
 from lance_core.format.address import row_address
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList

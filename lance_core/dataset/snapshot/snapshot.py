@@ -7,15 +7,24 @@
     open_snapshot("/t.lance", asof=datetime)   the newest version not younger than that
 
 A snapshot never changes and holds no open files; it is cheap to keep and safe to share between threads.
+
+What is kept with a snapshot: one typed slot for each kind of thing, filled on first use.
+
+::
+
+    _READERS = CacheSlot[Snapshot, ReaderCache](lambda snapshot: ReaderCache())       a constant of the module that fills it
+    snapshot.cached(_READERS)        the ReaderCache of this snapshot                 mypy knows its type
+
+A slot is found by being the same object, so no two modules can mean different things by one name.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -25,13 +34,64 @@ from lance_core.commit.base_paths import open_base
 from lance_core.commit.manifests import OpenVersion, load_manifest, open_version, version_numbers
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name, place_of
 from lance_core.dataset.refs.tags import read_tag
-from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache, SlotCache
 from lance_core.errors import CorruptFileError, InputError, NotFoundError
 from lance_core.format.declared import hides_from_all, without_columns
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store, without_folder
 from lance_core.io.store import Store
+
+_Owner = TypeVar("_Owner")
+_Kept = TypeVar("_Kept")
+_Key = TypeVar("_Key")
+_MISSING: Any = object()
+
+
+class CacheSlot(Generic[_Owner, _Kept]):
+    """A place for one value of each owner; `make` fills it."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[_Owner], _Kept]) -> None:
+        self.make = make
+
+
+class SlotCache(Generic[_Owner]):
+    """The filled slots of one owner. Threads that fill a slot at once all get the value of the first of them."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[CacheSlot[_Owner, Any], Any] = {}
+
+    def get(self, slot: CacheSlot[_Owner, _Kept], owner: _Owner) -> _Kept:
+        """Return what the slot keeps, and fill it first where it is empty."""
+        found: _Kept = self._kept.get(slot, _MISSING)
+        return found if found is not _MISSING else self._kept.setdefault(slot, slot.make(owner))
+
+
+class KeyedCache(Generic[_Key, _Kept]):
+    """Values by key, at most `max_items` of them: one more, and all are dropped, because keys repeat or are few."""
+
+    __slots__ = ("_items", "_max")
+
+    def __init__(self, *, max_items: int) -> None:
+        self._max = max_items
+        self._items: dict[_Key, _Kept] = {}
+
+    def get(self, key: _Key, make: Callable[[], _Kept]) -> _Kept:
+        """Return the value of a key, and make it first where there is none."""
+        found: _Kept = self._items.get(key, _MISSING)
+        if found is not _MISSING:
+            return found
+        made = make()
+        if len(self._items) >= self._max:
+            self._items.clear()
+        return self._items.setdefault(key, made)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
 
 T = TypeVar("T")
 Version = int | str | tuple[str | None, int | None]

@@ -14,8 +14,8 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from lance_core.arrow.extension import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.kinds import as_list, as_struct, list_type
+from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2, is_true
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.fetch import Buffer, ByteRange, Fetch

@@ -33,8 +33,7 @@ from lance_core.fetch import Buffer, ByteRange, Fetch
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, build_tree
 from lance_core.file.convert.values import bitmap, to_arrow
 from lance_core.file.error_location import located, span
-from lance_core.file.footer import parse_legacy_footer
-from lance_core.file.metadata import Tail
+from lance_core.file.metadata import Tail, parse_legacy_footer
 from lance_core.file.open_file import OpenFile
 from lance_core.file.projection import Blobs, FileProjection
 from lance_core.file.v1.table import PageSpot, PageTable, decode_table, table_size

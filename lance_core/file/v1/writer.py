@@ -35,7 +35,7 @@ from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of
 from lance_core.file.convert.assemble import concat
 from lance_core.file.convert.tree import LeafNode, ListNode, Node, StructNode, build_tree, leaves
-from lance_core.file.footer import LEGACY_FOOTER, MAGIC
+from lance_core.file.metadata import LEGACY_FOOTER, MAGIC
 from lance_core.file.v1.table import PageSpot, encode_table
 from lance_core.format.schema import NO_PARENT, Field, FieldEncoding, LegacyDictionary, Schema
 from lance_core.format.version import FileVersion

@@ -40,8 +40,7 @@ from lance_core.errors import CorruptFileError, LanceError
 from lance_core.fetch import ByteRange, Fetch
 from lance_core.file.blob_descriptors import BLOB_ROW_SIZE, descriptors, fetch_values
 from lance_core.file.convert.assemble import LeafPath, leaf_array, leaf_paths, nested_array
-from lance_core.file.convert.few_entries import FewLeaf, few_entries, few_leaves
-from lance_core.file.convert.few_rows import FieldValues, field_values, has_short_way
+from lance_core.file.convert.few_values import FewLeaf, FieldValues, few_entries, few_leaves, field_values, has_short_way
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, is_packed, leaves
 from lance_core.file.error_location import located, span
 from lance_core.format.layout import BlobLayout, FileColumn, FullZipLayout, MiniBlockLayout, Page
@@ -50,8 +49,8 @@ from lance_core.io.cache import LruCache
 from lance_core.pages.buffers import join, request
 from lance_core.pages.group import ColumnPages, PageRead, ValueRead
 from lance_core.pages.leaf import Leaf
-from lance_core.pages.read.same_layout import AlikePages, can_join, scan_alike
-from lance_core.pages.row_values import RowValues
+from lance_core.pages.read.few_values import RowValues
+from lance_core.pages.read.several_pages import AlikePages, can_join, scan_alike
 from lance_core.pages.rows import RowSelection
 
 

@@ -28,8 +28,7 @@ from lance_core.file.v2.columns20 import assign_columns20, own_fields
 from lance_core.format.encoding20 import AllNulls, BlobColumnEncoding
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
-from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.leaf import ConstantValues
+from lance_core.pages.leaf import ConstantValues, EncodedPage
 from lance_core.pages.v20.encode20 import encode_lists, encode_struct, encode_values
 
 

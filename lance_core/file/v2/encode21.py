@@ -1,24 +1,42 @@
 """Batches -> pages of files 2.1 and newer: one stream of pages per leaf.
 
 batch {a: int64, s: struct<x, y>}      column 0: a     column 1: s.x     column 2: s.y
+
+Columns that files of a version cannot hold although a schema can express them: refused with the first rows.
+
+    struct<a: struct<>, b>         2.1 and on    a struct without fields has no levels: readers lose what is beside it
+    fixed_size_list<struct<list>>  2.2           such levels can be written, but the official reader does not take them
+    struct<a, fixed_size_list<struct>>  2.2, 2.3 readers misread its items as rows; in 2.3 they read nulls of the struct
+
+A table of no rows may have such columns. Nothing is written that only this library could read back.
+
+Arrow arrays -> leaves: a nested array comes apart into one stream of values per leaf, with its nesting steps.
+
+    list<struct<x, y>>      leaf x   steps (ListStep offsets+validity, ItemStep struct validity, ItemStep x validity)
+                            leaf y   the same first two steps, its own last one
+
+Slices of one leaf from several batches are joined before they become a page.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.arrow.kinds import as_struct
+from lance_core.arrays import Bools, Ints
+from lance_core.arrow.buffers import bytes_of, take
+from lance_core.arrow.kinds import as_list, as_struct
+from lance_core.cached import cached_property
 from lance_core.codecs.options import EncodingOptions
 from lance_core.errors import InputError
-from lance_core.file.convert.arrow_to_blocks import fixed_bytes
-from lance_core.file.convert.split import LeafSlice, join_slices, leaf_of, split
+from lance_core.file.convert.arrow_to_blocks import block_of, fixed_bytes, validity_of
+from lance_core.file.convert.assemble import concat, copied
 from lance_core.file.convert.tree import (
     LeafNode,
     ListNode,
@@ -27,16 +45,16 @@ from lance_core.file.convert.tree import (
     assign_columns,
     build_tree,
     is_old_blob,
+    is_packed,
     leaves,
 )
 from lance_core.file.v2.columns21 import row_scales
-from lance_core.file.writable import check_empty_struct, is_empty_struct
 from lance_core.format.layout import BlobLayout, PageLayout, RepDefLayer
 from lance_core.format.schema import Schema
 from lance_core.format.version import FileVersion
-from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.write.alike_flat import MAX_PAGE_BYTES, Rows, can_encode, encode_flat
-from lance_core.pages.write.encode import encode_pages
+from lance_core.pages.leaf import ConstantValues, EncodedPage, Leaf
+from lance_core.pages.levels.build import ItemStep, ListStep, Step, build_levels
+from lance_core.pages.write.encode import MAX_PAGE_BYTES, Rows, can_encode, encode_flat, encode_pages
 
 
 class LeafEncoder:
@@ -172,3 +190,247 @@ def _as_blobs(page: EncodedPage, slices: Sequence[LeafSlice]) -> EncodedPage:
     layer = RepDefLayer.NULLABLE_ITEM if has_nulls else RepDefLayer.ALL_VALID_ITEM
     inner = cast(PageLayout, page.layout)
     return replace(page, layout=BlobLayout(inner, (layer,)))
+
+
+_FLATTEN = "Make it a list, or split the column into several columns."
+
+
+def refusal_of(nodes: Sequence[Node], version: FileVersion) -> InputError | None:
+    """Why no rows of these fields can be stored; None when some can."""
+    return next((found for node in nodes for found in _refusals(node, version)), None)
+
+
+def refusal_of_values(node: Node, version: FileVersion) -> InputError | None:
+    """Why a field can only be stored where all its rows are null; None when it can hold values, or no rows at all."""
+    if version is not FileVersion.V2_3 or not isinstance(node, StructNode) or not _has_uneven_children(node):
+        return None
+    why = "readers misread the number of rows of a fixed-size list of structs beside other fields, unless all rows are null"
+    return _refused(node, why, "Store the list in a separate column.")
+
+
+def check_empty_struct(leaf: Leaf, node: LeafNode, version: FileVersion) -> None:
+    """InputError for rows of a struct without fields that would not come back as they are.
+
+    Its page has no value and no levels (in 2.3 it has, which the official reader overlooks). A packed one reads as null; in
+    2.3 only where no slot is null and nothing says that it cannot be.
+    """
+    num_valid = leaf.values.count if leaf.def_ is None else int(np.count_nonzero(leaf.def_ == 0))
+    if not is_packed(node.field):
+        num_lost = leaf.values.count - num_valid
+        if num_lost:
+            raise _refused(node, f"without fields its {num_lost} nulls would be lost", "Add a field to the struct.")
+        return
+    if version is FileVersion.V2_3:
+        is_kept = num_valid < leaf.values.count or (leaf.rep is not None and not node.field.nullable)
+    else:
+        is_kept = False
+    if num_valid and not is_kept:
+        raise _refused(node, "a packed struct without fields would be read as null", "Do not pack it.")
+
+
+def is_empty_struct(node: Node) -> bool:
+    """Whether it is a struct without fields."""
+    return isinstance(node, LeafNode) and pa.types.is_struct(node.type) and node.type.num_fields == 0
+
+
+def _refused(node: Node, why: str, cure: str) -> InputError:
+    return InputError(f"column {node.field.name!r} has type {node.type}: {why}", cure=cure)
+
+
+def _refusals(node: Node, version: FileVersion) -> Iterator[InputError]:
+    if version >= FileVersion.V2_1:
+        if not _is_all_empty(node, version):
+            yield from _empty_below(node)
+        if _has_uneven_children(node) and not refusal_of_values(node, version):
+            why = "readers misread the number of rows of a fixed-size list of structs beside other fields"
+            yield _refused(node, why, "Store the list in a separate column.")
+    if version in (FileVersion.V2_1, FileVersion.V2_2):
+        yield from _lists_and_fixed(node)
+    if version is FileVersion.V2_0:
+        yield from _lists_of_texts(node)
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, LeafNode):
+        return ()
+    return node.children if isinstance(node, StructNode) else (node.item,)
+
+
+def _is_all_empty(node: Node, version: FileVersion) -> bool:
+    """Whether there are no fields but structs without fields, so that nothing beside them could be lost."""
+    if isinstance(node, LeafNode):
+        return is_empty_struct(node) and not is_packed(node.field)
+    if isinstance(node, ListNode) and not (node.dimension and version is FileVersion.V2_3):
+        return False
+    return all(_is_all_empty(child, version) for child in _children(node))
+
+
+def _empty_below(node: Node) -> Iterator[InputError]:
+    for child in _children(node):
+        if is_empty_struct(child) and not is_packed(child.field):
+            why = "a struct without fields is only supported as a top-level column"
+            yield _refused(node, why, "Add a field to the struct, or remove the struct.")
+        yield from _empty_below(child)
+
+
+_FIXED_WIDTH = (pa.types.is_primitive, pa.types.is_decimal, pa.types.is_fixed_size_binary, pa.types.is_null)
+
+
+def _lists_of_texts(node: Node) -> Iterator[InputError]:
+    """Fixed-size lists of values of any length: neither library reads those of 2.0 back."""
+    if isinstance(node, LeafNode) and pa.types.is_fixed_size_list(node.type):
+        item = node.type.value_type
+        while pa.types.is_fixed_size_list(item):
+            item = item.value_type
+        types = pa.types
+        if not (
+            types.is_primitive(item) or types.is_decimal(item) or types.is_fixed_size_binary(item) or types.is_null(item)
+        ):
+            yield _refused(node, "the items of a fixed-size list must have a fixed width", _FLATTEN)
+    for child in _children(node):
+        yield from _lists_of_texts(child)
+
+
+def _lists_and_fixed(node: Node, *, in_list: bool = False) -> Iterator[InputError]:
+    """Fixed-size lists of structs in a list or map, and those whose first leaf, which tells their lengths, is in a list."""
+    if isinstance(node, ListNode):
+        if node.dimension and (in_list or _begins_with_list(node.item)):
+            yield _refused(node, "lists and fixed-size lists of structs cannot be nested in each other", _FLATTEN)
+        in_list = in_list or not node.dimension
+    for child in _children(node):
+        yield from _lists_and_fixed(child, in_list=in_list)
+
+
+def _begins_with_list(node: Node) -> bool:
+    if isinstance(node, ListNode):
+        return not node.dimension or _begins_with_list(node.item)
+    return isinstance(node, StructNode) and _begins_with_list(node.children[0])
+
+
+def _has_uneven_children(node: Node) -> bool:
+    return len(set(_scales(node, 1))) > 1
+
+
+def _scales(node: Node, factor: int) -> Iterator[int]:
+    """How many slots a row has in each leaf, as far as fixed-size lists of structs multiply them."""
+    if isinstance(node, LeafNode) or (isinstance(node, ListNode) and not node.dimension):
+        yield factor
+    else:
+        for child in _children(node):
+            yield from _scales(child, factor * (node.dimension if isinstance(node, ListNode) else 1))
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSlice:
+    """Some rows of one leaf: nesting steps from the outermost inwards, and the values with their nulls."""
+
+    steps: tuple[Step, ...]
+    values: pa.Array[Any]
+    num_rows: int
+
+    @cached_property
+    def num_bytes(self) -> int:
+        """Bytes held for these rows, about."""
+        nesting = sum(_step_bytes(step) for step in self.steps[:-1])
+        return int(self.values.nbytes) + nesting
+
+
+def _step_bytes(step: Step) -> int:
+    # Levels become two bytes each at most; validity is a byte per slot here.
+    return 8 * len(step.offsets) if isinstance(step, ListStep) else 0 if step.validity is None else len(step.validity)
+
+
+def split(
+    node: Node, array: pa.Array[Any], outer: tuple[Step, ...] = (), num_rows: int | None = None
+) -> Iterator[LeafSlice]:
+    """The leaves of one field's array, in the order of `tree.leaves`. The array has the node's storage type."""
+    rows = len(array) if num_rows is None else num_rows
+    if isinstance(node, LeafNode):
+        yield LeafSlice((*outer, ItemStep(validity_of(array))), array, rows)
+    elif isinstance(node, StructNode):
+        steps = (*outer, ItemStep(validity_of(array)))
+        for number, child in enumerate(node.children):
+            yield from split(child, as_struct(array).field(number), steps, rows)
+    elif node.dimension:
+        steps = (*outer, ItemStep(validity_of(array), node.dimension))
+        items = as_list(array).values.slice(array.offset * node.dimension, len(array) * node.dimension)
+        yield from split(node.item, items, steps, rows)
+    else:
+        offsets = _offsets(array)
+        items = as_list(array).values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+        yield from split(node.item, items, (*outer, ListStep(offsets - offsets[0], validity_of(array))), rows)
+
+
+def _offsets(array: pa.Array[Any]) -> Ints:
+    dtype = np.int64 if pa.types.is_large_list(array.type) else np.int32
+    buffer = array.buffers()[1]
+    if buffer is None or len(array) == 0:
+        return np.zeros(1, np.int64)
+    return bytes_of(buffer).view(dtype)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+
+
+def join_slices(slices: Sequence[LeafSlice]) -> LeafSlice:
+    """Several slices of one leaf as one."""
+    if len(slices) == 1:
+        return slices[0]
+    lengths = [_slot_counts(item) for item in slices]
+    steps = tuple(
+        _join_steps([item.steps[depth] for item in slices], [counts[depth] for counts in lengths])
+        for depth in range(len(slices[0].steps))
+    )
+    values = concat([item.values for item in slices], slices[0].values.type)
+    return LeafSlice(steps, values, sum(item.num_rows for item in slices))
+
+
+def _slot_counts(item: LeafSlice) -> list[int]:
+    """Slots at each step."""
+    counts = [item.num_rows]
+    for step in item.steps[:-1]:
+        counts.append(int(step.offsets[-1]) if isinstance(step, ListStep) else counts[-1] * step.dimension)
+    return counts
+
+
+def _join_steps(steps: Sequence[Step], counts: Sequence[int]) -> Step:
+    validity = _join_validity([step.validity for step in steps], counts)
+    first = steps[0]
+    if isinstance(first, ItemStep):
+        return ItemStep(validity, first.dimension)
+    parts = [np.zeros(1, np.int64)]
+    base = 0
+    for step in steps:
+        if not isinstance(step, ListStep):
+            raise InputError("batches of one column are nested differently")
+        parts.append(step.offsets[1:].astype(np.int64) + base)
+        base += int(step.offsets[-1])
+    return ListStep(np.concatenate(parts), validity)
+
+
+def _join_validity(parts: Sequence[Bools | None], counts: Sequence[int]) -> Bools | None:
+    if all(part is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.ones(count, np.bool_) if part is None else part for part, count in zip(parts, counts, strict=True)]
+    )
+
+
+def leaf_of(item: LeafSlice) -> Leaf:
+    """The slice as a leaf: levels built, invisible slots dropped from the values."""
+    levels = build_levels(item.steps, item.num_rows)
+    if levels.def_ is not None and bool(levels.def_.all()):
+        # Nothing has a value: a page of levels alone, whatever the type.
+        return Leaf(ConstantValues(levels.num_visible), levels.rep, levels.def_, levels.layers, levels.num_rows)
+    values = item.values
+    if levels.slots is not None:
+        values = _take_slots(values, levels.slots)
+    return Leaf(block_of(values), levels.rep, levels.def_, levels.layers, levels.num_rows)
+
+
+def _take_slots(values: pa.Array[Any], slots: Ints) -> pa.Array[Any]:
+    if len(slots) == 0:
+        return values.slice(0, 0)
+    first = int(slots[0])
+    if int(slots[-1]) - first + 1 == len(slots):
+        return values.slice(first, len(slots))
+    if pa.types.is_fixed_size_list(values.type) and values.offset:
+        return take(copied(values), slots)
+    return take(values, slots)

@@ -21,9 +21,8 @@ from lance_core.format.index import IndexFile
 from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import ID, Answer, IndexFolder, IndexKind
 from lance_core.index.memory import OPTION, memory_bytes
-from lance_core.index.scalar.external_sort import in_order
+from lance_core.index.scalar.external_sort import in_order, is_ordered
 from lance_core.index.scalar.id_lookup import Once, Places
-from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.predicates import is_value_test
 from lance_core.index.scalar.verify import in_pieces, require_same_values

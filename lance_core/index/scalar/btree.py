@@ -37,9 +37,8 @@ from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import WRITTEN_ROWS, Answer, IndexFolder, IndexKind, column_batch, gather, number_of, read_all
 from lance_core.index.memory import OPTION, memory_bytes
 from lance_core.index.scalar.bounds import may_match
-from lance_core.index.scalar.external_sort import in_order
+from lance_core.index.scalar.external_sort import in_order, is_ordered
 from lance_core.index.scalar.id_lookup import STEP, Once, Places
-from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.predicates import is_value_test
 from lance_core.index.scalar.verify import not_above, null_mask, require, require_bounds, require_same_values
 from lance_core.io.cache import shared_cache

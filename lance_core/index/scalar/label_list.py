@@ -27,8 +27,8 @@ from lance_core.format.index_details import PlainDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, gather
 from lance_core.index.memory import OPTION, memory_bytes
 from lance_core.index.scalar.external_sort import in_order as sorted_parts
+from lance_core.index.scalar.external_sort import is_ordered
 from lance_core.index.scalar.id_lookup import STEP, Places
-from lance_core.index.scalar.order import is_ordered
 from lance_core.index.scalar.postings import Postings, write_postings
 from lance_core.index.scalar.predicates import HAS_ALL, elements_of, made_of
 from lance_core.index.scalar.row_sets import Holding

@@ -22,9 +22,8 @@ from lance_core.expr import evaluate
 from lance_core.expr.ast import Expr
 from lance_core.format.index import IndexFile
 from lance_core.index.base import IndexFolder, column_batch, read_bounded
-from lance_core.index.scalar.external_sort import Part
+from lance_core.index.scalar.external_sort import Part, is_change
 from lance_core.index.scalar.id_lookup import STEP
-from lance_core.index.scalar.order import is_change
 from lance_core.index.scalar.row_sets import RowSets
 from lance_core.index.scalar.verify import expanded, require
 from lance_core.io.cache import shared_cache

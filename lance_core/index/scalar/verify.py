@@ -22,9 +22,9 @@ from pyarrow import compute
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.format.address import OFFSET_BITS
 from lance_core.index.base import gather
+from lance_core.index.scalar.external_sort import float_keys, integer_keys
 from lance_core.index.scalar.id_lookup import STEP, Places
 from lance_core.index.scalar.id_lookup import require as require
-from lance_core.index.scalar.order import float_keys, integer_keys
 from lance_core.rowids.bitmap import bitmap_array
 from lance_core.rowids.selection import AddressSet
 

@@ -26,7 +26,7 @@ from lance_core.format.index import IndexFile
 from lance_core.format.index_details import Details, ZoneMapDetails
 from lance_core.index.base import Answer, IndexFolder, IndexKind, number_of, read_all
 from lance_core.index.scalar.bounds import may_match
-from lance_core.index.scalar.order import extremes, is_ordered
+from lance_core.index.scalar.external_sort import extremes, is_ordered
 from lance_core.index.scalar.predicates import is_value_test
 from lance_core.index.scalar.verify import (
     NullCheck,

@@ -16,8 +16,7 @@ from lance_core.errors import InputError
 from lance_core.jobs.specs.definition import SqlSpec
 from lance_core.jobs.specs.edits import DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
-from lance_core.jobs.specs.serde import from_plain
-from lance_core.jobs.specs.spec import AppendSpec, JobSpec, OverwriteSpec, SourceSpec, read_spec
+from lance_core.jobs.specs.spec import AppendSpec, JobSpec, OverwriteSpec, SourceSpec, from_plain, read_spec
 from lance_core.jobs.specs.sql_tokens import DUCKDB, SPARK, Dialect
 from lance_core.jobs.specs.statement import Statement, names_in, read_statement
 

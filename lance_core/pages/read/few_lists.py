@@ -7,6 +7,27 @@
 
 What `lists.read_chunks` finds with arrays of chunks, headers and ranges is found here by plain Python, where there are few
 of them, and without compiled kernels. What the repetition index says of a chunk is compared with its levels, as there.
+
+The chunks of a whole column of pages with lists in one table, so that some of its rows are found without a look at pages.
+
+::
+
+    page 0   42 chunks   7,855 rows   1,000 items             126 chunks   23,565 rows   3,000 items
+    page 1   42 chunks   7,855 rows   1,000 items    ->       row 8,000 is in chunk 43, whose numbers count from
+    page 2   42 chunks   7,855 rows   1,000 items             item 1,000
+
+Writers cut columns with lists into hundreds of pages; a hundred rows are in as many, and what Python does for each page is
+what a read of some rows costs. The table is made of the chunk tables of the pages once all of them are known, and kept
+like them.
+
+Neighbouring rows of a mini-block page with lists that are in one chunk: no arrays of chunks, one chunk of levels.
+
+::
+
+    row 1,500 of the page     chunk 3 holds rows 1,410 to 1,604        90 rows begin before it in the chunk
+    rep  1 0 0 1 0 1 ...      the 91st entry that begins a row, up to the 92nd; as many slots as entries that are visible
+
+What the repetition index says of the chunk is compared with its levels, as in `lists.read_lists`.
 """
 
 from __future__ import annotations
@@ -20,19 +41,21 @@ from typing import Any, cast
 import numpy as np
 
 from lance_core.arrays import Ints, Levels
-from lance_core.codecs.blocks import Pieces
+from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, Pieces, VariableBlock
 from lance_core.codecs.dispatch import Codecs
-from lance_core.codecs.one_chunk import decode_many_levels
+from lance_core.codecs.gather import words
+from lance_core.codecs.one_chunk import decode_levels, decode_many_levels, decode_span
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ByteRange, Fetch
-from lance_core.format.layout import MiniBlockLayout
-from lance_core.pages.buffers import part
-from lance_core.pages.chunks import ChunkTable
-from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
-from lance_core.pages.read.lists import JoinedItems, PageRows, join_items, picked_values
-from lance_core.pages.read.single_row import cut_chunk
-from lance_core.pages.rows import expand_ranges
+from lance_core.format.layout import MiniBlockLayout, Page
+from lance_core.pages.buffers import check_part, part
+from lance_core.pages.chunks import ChunkTable, chunks_of_rows
+from lance_core.pages.leaf import Leaf, LeafValues, max_rep, max_visible_def
+from lance_core.pages.read.few_values import cut_chunk
+from lance_core.pages.read.lists import Chunks, JoinedItems, PageRows, join_items, picked_values, read_chunks
+from lance_core.pages.rows import RowSelection, expand_ranges
 from lance_core.pages.select import check_slots
+from lance_core.pages.value_slots import slice_slots
 
 FEW_ROWS = 32
 """Up to so many rows are looked up one by one: half the time of `lists.read_chunks` where kernels are not compiled."""
@@ -182,3 +205,137 @@ def _pieces(cut: Sequence[tuple[memoryview, ...]]) -> tuple[Pieces, ...]:
         Pieces(data, np.array(begins, np.int64), np.array([len(pieces[number]) for pieces in cut], np.int64))
         for number, begins in enumerate(zip(*starts, strict=True))
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnChunks:
+    """Every chunk of the pages of a column; `table` finds those of a row, both count rows over all pages."""
+
+    layout: MiniBlockLayout
+    chunks: Chunks
+    table: ChunkTable
+    items: JoinedItems | None
+
+    def few(self, owners: Sequence[int]) -> tuple[list[int], list[ListChunk]]:
+        """The chunks that are named, and for each name which of them it is."""
+        numbers = list(dict.fromkeys(owners))
+        chunks = self.chunks.pick(np.array(numbers, np.int64))
+        columns = (chunks.starts, chunks.sizes, chunks.counts, chunks.before, chunks.after, chunks.part)
+        found = [
+            ListChunk(ByteRange(start, start + size), *rest)
+            for start, size, *rest in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        at = {number: place for place, number in enumerate(numbers)}
+        return [at[number] for number in owners], found
+
+    @property
+    def num_bytes(self) -> int:
+        """What it takes in memory."""
+        items = 0 if self.items is None else 16 * len(self.items.counts) + _size(self.items.block)
+        return 512 + 9 * 8 * len(self.chunks.starts) + items
+
+
+def column_chunks(pages: Sequence[Page], tables: Sequence[ChunkTable]) -> ColumnChunks:
+    """One table of those of all pages, which are `lists.are_alike` and can be joined (`lists.can_join`)."""
+    found: list[tuple[Ints, ...]] = []
+    base = 0
+    for number, (page, table) in enumerate(zip(pages, tables, strict=True)):
+        if table.row_ends is None or table.carries is None:
+            raise CorruptFileError("a page with lists has no repetition index")
+        starts, ends, numbers = table.bounds[:-1], table.bounds[1:], np.arange(table.num_chunks)
+        check_part(page, 1, starts, ends)
+        before, after = table.rows_before(numbers) + base, table.rows_before(numbers + 1) + base
+        sizes, counts, part = ends - starts, np.diff(table.values), np.full(table.num_chunks, number)
+        first = page.buffers[1].start
+        found.append((starts + first, sizes, counts, before, after, part, table.row_ends + base, table.carries))
+        base += page.num_rows
+    *columns, row_ends, carries = (np.concatenate(column) for column in zip(*found, strict=True))
+    values = np.append(0, np.cumsum(columns[2]))
+    layout = pages[0].layout
+    if not isinstance(layout, MiniBlockLayout):
+        raise TypeError(type(layout).__name__)
+    items = None if layout.dictionary is None else join_items([table.dictionary for table in tables])
+    # Places in the file are those of the chunks: pages need not follow one another.
+    return ColumnChunks(layout, Chunks(*columns), ChunkTable(values, values, row_ends, carries), items)
+
+
+def read_column(column: ColumnChunks, rows: RowSelection, codecs: Codecs) -> Fetch[Leaf]:
+    """Some rows, counted over all pages."""
+    if rows.num_rows <= FEW_ROWS:
+        numbers = rows.to_indices().tolist()
+        owners = owners_of(column.table, numbers)
+        if owners is not None:
+            return (yield from read_few_lists(column.layout, numbers, *column.few(owners), column.items, codecs))
+    chunks = column.chunks.pick(chunks_of_rows(column.layout, column.table, rows))
+    return (yield from read_chunks(column.layout, chunks, rows, column.items, codecs))
+
+
+def _size(block: Block) -> int:
+    if isinstance(block, FixedBlock):
+        return len(block.data)
+    return len(block.data) + block.offsets.nbytes if isinstance(block, VariableBlock) else 16 * block.count
+
+
+def read_list_rows(
+    layout: MiniBlockLayout, page: Page, table: ChunkTable, chunk: int, rows: tuple[int, int], codecs: Codecs
+) -> Fetch[Leaf]:
+    """The rows `rows[0]` to `rows[1]`, all of which the chunk holds as a whole. The page has a repetition index."""
+    wanted = part(page, 1, table.bounds.item(chunk), table.bounds.item(chunk + 1))
+    (data,) = yield [wanted]
+    view = memoryview(data)
+    if len(view) != wanted.size:
+        raise CorruptFileError(f"got {len(view)} bytes at {wanted.start}, expected {wanted.size}")
+    return _decode(layout, table, chunk, view, rows, codecs)
+
+
+def _decode(
+    layout: MiniBlockLayout, table: ChunkTable, chunk: int, data: memoryview, rows: tuple[int, int], codecs: Codecs
+) -> Leaf:
+    num_levels, reps, defs, buffers = cut_chunk(layout, data)
+    if layout.rep_compression is None or reps is None:
+        raise CorruptFileError("a page with lists has no repetition levels")
+    rep = decode_levels(layout.rep_compression, reps, num_levels, codecs)
+    begins = (rep == max_rep(layout.layers)).nonzero()[0]
+    count = table.values.item(chunk + 1) - table.values.item(chunk)
+    first, last = (row - table.started(chunk) for row in rows)
+    ends_early = table.started(chunk) + len(begins) != table.started(chunk + 1)
+    if ends_early or not 0 <= first <= last <= len(begins) or first == len(begins):
+        raise CorruptFileError(f"the repetition index does not match the levels of chunk {chunk}")
+    start, end = begins.item(first), begins.item(last) if last < len(begins) else num_levels
+    low, high, total, def_ = start, end, num_levels, None
+    if layout.def_compression is not None and defs is not None:
+        def_ = decode_levels(layout.def_compression, defs, num_levels, codecs)
+        visible = def_ <= max_visible_def(layout.layers)
+        low, total = (int(np.count_nonzero(item)) for item in (visible[:start], visible))
+        high, def_ = low + int(np.count_nonzero(visible[start:end])), def_[start:end]
+    if total != count:
+        raise CorruptFileError(f"chunk {chunk} has {count} values, its levels describe {total}")
+    values = _values(layout, buffers, count, low, high, codecs)
+    found = values if layout.dictionary is None else _numbers(values, table.dictionary)
+    leaf = Leaf(found, rep[start:end], def_, layout.layers, rows[1] - rows[0])
+    check_slots(leaf)
+    return leaf
+
+
+def _values(
+    layout: MiniBlockLayout, buffers: tuple[memoryview, ...], count: int, low: int, high: int, codecs: Codecs
+) -> LeafValues:
+    found = decode_span(layout.value_compression, buffers, count, low, high, codecs)
+    if found is not None:
+        return found
+    pieces = tuple(Pieces.whole(np.frombuffer(buffer, np.uint8)) for buffer in buffers)
+    whole = codecs.decode(layout.value_compression, pieces, np.array([count], np.int64))
+    if whole.count != count:
+        raise CorruptFileError(f"found {whole.count} values in a chunk of {count}")
+    return slice_slots(whole, low, high)
+
+
+def _numbers(indices: LeafValues, items: Block | None) -> DictionaryBlock:
+    if items is None:
+        raise CorruptFileError("a page with a dictionary has no items")
+    if not isinstance(indices, FixedBlock) or indices.bits not in (8, 16, 32, 64):
+        raise CorruptFileError("dictionary indices are not integers")
+    numbers = words(indices.data, f"u{indices.bits // 8}")[: indices.count]
+    if len(numbers) and int(numbers.max()) >= items.count:
+        raise CorruptFileError(f"dictionary index {int(numbers.max())} is out of range, the dictionary has {items.count}")
+    return DictionaryBlock(indices, items)

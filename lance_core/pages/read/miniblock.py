@@ -23,9 +23,9 @@ from lance_core.format.layout import MiniBlockLayout, Page
 from lance_core.pages.buffers import part, request, request_many, require_buffers
 from lance_core.pages.chunks import ChunkParts, ChunkTable, chunks_of_rows, only_chunk, read_headers, read_table
 from lance_core.pages.leaf import Leaf, max_rep
+from lance_core.pages.read.few_lists import read_list_rows
+from lance_core.pages.read.few_values import LEVEL_CODECS, can_read_row, read_rows
 from lance_core.pages.read.lists import PageRows, read_lists
-from lance_core.pages.read.single_list import read_list_rows
-from lance_core.pages.read.single_row import LEVEL_CODECS, can_read_row, read_rows
 from lance_core.pages.rows import RowSelection
 from lance_core.pages.select import check_slots, select_entries, select_rows, whole_leaf
 

@@ -26,8 +26,7 @@ from lance_core.errors import InputError, UnsupportedEncodingError
 from lance_core.fetch import Buffer
 from lance_core.format import encoding20 as enc20
 from lance_core.format.encoding import BufferCompression, CompressionScheme
-from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import ConstantValues, LeafValues
+from lance_core.pages.leaf import ConstantValues, EncodedPage, LeafValues, as_buffer
 
 _MAX_DICTIONARY = 100
 _SCHEMES = {"zstd": CompressionScheme.ZSTD, "lz4": CompressionScheme.LZ4}

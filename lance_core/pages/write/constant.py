@@ -16,8 +16,7 @@ from lance_core.fetch import Buffer
 from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import ConstantLayout, RepDefLayer
 from lance_core.format.version import FileVersion
-from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import ConstantValues, Leaf, max_visible_def
+from lance_core.pages.leaf import ConstantValues, EncodedPage, Leaf, as_buffer, max_visible_def
 from lance_core.pages.value_slots import take_slots
 from lance_core.pages.write.sparse import encode_nothing
 

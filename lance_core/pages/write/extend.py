@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lance_core.format.layout import FullZipLayout, Page
-from lance_core.pages.encoded import EncodedPage
-from lance_core.pages.leaf import max_rep
+from lance_core.pages.leaf import EncodedPage, max_rep
 
 _MOST_ITEMS = (1 << 32) - 1
 """The description counts items in 32 bits."""

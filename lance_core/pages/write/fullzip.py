@@ -11,8 +11,7 @@ from lance_core.codecs.dictionary import flatten
 from lance_core.codecs.options import EncodingOptions
 from lance_core.fetch import Buffer
 from lance_core.format.layout import FullZipLayout
-from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
+from lance_core.pages.leaf import EncodedPage, Leaf, as_buffer, max_rep, max_visible_def
 
 
 def encode_full_zip(leaf: Leaf, values: Block, options: EncodingOptions) -> EncodedPage:

@@ -18,8 +18,7 @@ from lance_core.codecs.options import EncodingOptions
 from lance_core.fetch import Buffer
 from lance_core.format.encoding import CompressiveEncoding
 from lance_core.format.layout import MiniBlockLayout
-from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import Leaf, max_rep, max_visible_def
+from lance_core.pages.leaf import EncodedPage, Leaf, as_buffer, max_rep, max_visible_def
 
 _PAD = 0xFE
 _U16 = 0xFFFF

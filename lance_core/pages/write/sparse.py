@@ -25,8 +25,7 @@ from lance_core.format.layout import (
     SparseList,
     SparseValidity,
 )
-from lance_core.pages.encoded import EncodedPage, as_buffer
-from lance_core.pages.leaf import Leaf
+from lance_core.pages.leaf import EncodedPage, Leaf, as_buffer
 from lance_core.pages.levels.unravel import Nesting, unravel
 
 Numbers = npt.NDArray[np.int64]

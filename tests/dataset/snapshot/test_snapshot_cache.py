@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lance_core.dataset import write_dataset
-from lance_core.dataset.snapshot.cache import CacheSlot, KeyedCache
 from lance_core.dataset.snapshot.row_id_index import row_id_index
-from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
+from lance_core.dataset.snapshot.snapshot import CacheSlot, KeyedCache, Snapshot, open_snapshot
 
 
 @pytest.fixture(scope="module")
