@@ -13,7 +13,6 @@ _ROW = "a row of a literal table: each has a file"
 APART = {
     "airflow_lance.ui.app": "routes for a server that is there; the plugin itself is read by every Airflow process",
     "lance_core.cli.branching": _ROW,
-    "lance_core.cli.declaring": _ROW,
     "lance_core.cli.doctor": _ROW,
     "lance_core.cli.maintain": _ROW,
     "lance_core.cli.maintenance": _ROW,
@@ -21,6 +20,7 @@ APART = {
     "lance_core.codecs.ranges": _ROW,
     "lance_core.computed.evidence": "the format of the bytes beside a value, which docs/freshness.md describes",
     "lance_core.jobs.publish.trust": "what may run from a record: pure, and tested alone",
+    "lance_core.jobs.acts.recall": "a measure over arrays: tested alone",
     "lance_core.jobs.plans.delete": _ROW,
     "lance_core.namespace.listing": "one of two forms of a catalog, beside `manifest_table`",
     "lance_core.pages.read.indexed": _ROW,
