@@ -24,7 +24,7 @@ from lance_core.commit.identities import abort_property
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.manifests import find_latest_version
 from lance_core.commit.references import data_paths, is_referenced
-from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
@@ -51,6 +51,7 @@ ITSELF = "itself"
 LATE_SECONDS = 7 * 24 * 3600.0
 """So long the record of an aborted attempt stays, for files that a suspended writer writes late. Only tidiness depends on
 it."""
+_MAX_ROUNDS = 20
 _MOST_AT_ONCE = 10_000
 """So many attempts one version aborts at most: its transaction must fit into the manifest."""
 
@@ -166,15 +167,37 @@ class _Aborting:
             open_keys = [key for key in keys if self._is_open(key)]
             decided = each(store, open_keys, self._against)
             self._states.update({state.identity: state for state in decided})
-        finished = [key for key in keys if self._states[key[0]].is_finished(key[1])]
-        for key in finished:
-            self._staged[key] = self._states[key[0]].finished or self._staged[key]
-        if finished and self._request.finished == "abort" and not self._request.dry_run:
-            self._abort_finished(finished)
-        if not self._request.dry_run:
+            if self._request.finished == "abort":
+                keys = self._abort_waiting(keys)
             self._make_commits_lose(keys)
         for key in keys:
             self._sort(key)
+
+    def _abort_waiting(self, keys: Sequence[Key]) -> list[Key]:
+        """Abort the finished ones, and what has taken the place of one, for as long as a commit brings them up meanwhile:
+        else the work that was reported as removed is published. Returns all attempts that this concerns."""
+        for _ in range(_MAX_ROUNDS):
+            waiting = [*dict.fromkeys(key for key in map(self._waiting, keys) if key is not None)]
+            if not waiting:
+                return [*keys]
+            fresh = [key for key in waiting if key not in self._begun]
+            self._begun.update(zip(fresh, each(self._store, fresh, lambda store, key: read_lease(store, *key)), strict=True))
+            keys = [*dict.fromkeys([*keys, *waiting])]
+            self._abort_finished(waiting)
+        raise RetryableConflictError(
+            f"{self._store.uri}: a commit staged the work again {_MAX_ROUNDS} times while it was aborted",
+            uri=self._store.uri,
+            cure="Abort it again.",
+        )
+
+    def _waiting(self, key: Key) -> Key | None:
+        """The attempt that waits for its commit, if it is this one or stands in its place."""
+        state = self._states[key[0]]
+        if state.finished is None or key[1] not in (state.finished.attempt, *state.superseded):
+            return None
+        found = (key[0], state.finished.attempt)
+        self._staged[found] = state.finished
+        return None if found in self._refusals else found
 
     def _make_commits_lose(self, keys: Sequence[Key]) -> None:
         """Work that had finished and was committed without a version of its own (there was nothing to do, or a person says
@@ -265,11 +288,8 @@ class _Aborting:
         identity, attempt = key
 
         def choose(state: DecisionState) -> DecisionState | None:
-            return (
-                None
-                if state.is_decided(attempt) or state.committed is not None
-                else state.abort([attempt], by=self._request.by)
-            )
+            is_late = state.is_decided(attempt) or state.committed is not None or attempt in state.superseded
+            return None if is_late else state.abort([attempt], by=self._request.by)
 
         state = decide(self._store, identity, choose)
         return decide(self._store, identity, choose) if state.is_aborted(attempt) else state

@@ -48,7 +48,7 @@ from lance_core.io.store import Store
 from lance_core.publish.abort import AbortRequest, remove_attempts
 from lance_core.publish.decisions import DecisionState, decide, look_many, say_committed
 from lance_core.publish.errors import NotWholeError, not_decided, too_many_rounds
-from lance_core.publish.fold import Fold, plan_folds
+from lance_core.publish.fold import Fold, creates, plan_folds
 from lance_core.publish.history import LogSearch, committed_in, search
 from lance_core.publish.intent import list_intents, named_by
 from lance_core.publish.members import Loaded, clear_committed, load_members, quietly, was_aborted
@@ -192,8 +192,11 @@ class _Commit:
             self._settle(self._pending.pop(uuid), version, ALREADY_COMMITTED)
         for uuid, ref in [*self._pending.items()]:
             state = found.states[uuid]
-            if state.finished is not None and ref.attempt in (state.finished.attempt, *state.superseded):
-                self._pending[uuid] = state.finished
+            waits = state.finished
+            is_ours = waits is not None and ref.attempt in (waits.attempt, *state.superseded)
+            # A version says so before the decision does, and a creation judges no version itself.
+            if waits is not None and is_ours and waits.attempt not in found.aborted.get(uuid, ()):
+                self._pending[uuid] = waits
             else:
                 self._refuse(uuid, was_aborted(self._store, ref, state))
 
@@ -211,6 +214,9 @@ class _Commit:
         opening, self._opening = self._opening, None
         self._opened = open_newest(self._store) if opening is None else opening()
         newest = None if self._opened is None else self._opened.manifest
+        is_later = newest is not None and newest.version > max(self._present or (), default=0)
+        if is_later and any(creates(item.transaction) for item in loaded):
+            return  # the log was read up to the listing, and a creation judges no version up to this one
         folds = plan_folds(loaded, newest=newest, if_moved=self._request.if_moved)
         if self._request.check is not None:
             self._request.check([(item.ref, item.transaction) for item in loaded], newest)
@@ -218,10 +224,9 @@ class _Commit:
         if early is not None:
             self._part(*early)
             return
-        if newest is None:
-            if self._refuse_aborted_creations(loaded):
-                return
-        else:
+        if self._refuse_aborted_creations([item for item in loaded if not item.ref.read_version]):
+            return
+        if newest is not None:
             self._table_id = require_same_table(self._store, loaded, newest, table_id=self._table_id, present=self._present)
         refuse_if_moved(self._store, folds, newest)
         self._extend_intent(*(fold.transaction.uuid for fold in folds))
@@ -283,9 +288,10 @@ class _Commit:
             self._refuse(uuid, refusal)
 
     def _refuse_aborted_creations(self, loaded: Sequence[Loaded]) -> bool:
-        """There is no table, so no version can say what is aborted: an intent does, and this commit finishes it. Whether
-        there were any."""
-        self.publisher.wait_for_intent()
+        """Where there was no table, no version could say what is aborted: an intent did, and this commit finishes it. Their
+        decisions are read once more behind the intent of this commit. Whether there were any."""
+        if not loaded:
+            return False
         identities = [item.ref.identity for item in loaded]
         named = named_by(list_intents(self._store), identities, below=1, but=self.publisher.commit_id)
         for uuid, intents in named.items():

@@ -6,6 +6,7 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import lance_core
@@ -178,9 +179,21 @@ def _staged(work: IdentityWork) -> IdentityWork:
     return work
 
 
+@dataclass(frozen=True)
+class Told:
+    """An abort that ended well: of these attempts somebody was told that they are removed."""
+
+    attempts: tuple[tuple[str, str], ...]
+
+
 def abort(ref: StagedTransaction) -> Callable[[], object]:
-    """Give up an attempt that was seen staged."""
-    return lambda: abort_attempt(resolve_store(URI), ref.identity, ref.attempt)
+    """Abort an attempt that was seen staged."""
+
+    def run() -> object:
+        abort_attempt(resolve_store(URI), ref.identity, ref.attempt)
+        return Told(((ref.identity, ref.attempt),))
+
+    return run
 
 
 def abort_listed(work: IdentityWork) -> Callable[[], object]:
@@ -188,8 +201,10 @@ def abort_listed(work: IdentityWork) -> Callable[[], object]:
 
     def run() -> object:
         store = resolve_store(URI)
-        entries = [entry for entry in list_staged(store) if entry.identity == work.identity]
-        return [abort_attempt(store, entry.identity, entry.attempt) for entry in entries]
+        keys = [(entry.identity, entry.attempt) for entry in list_staged(store) if entry.identity == work.identity]
+        for key in keys:
+            abort_attempt(store, *key)
+        return Told(tuple(keys))
 
     return run
 

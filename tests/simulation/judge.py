@@ -21,10 +21,12 @@ from lance_core.dataset.scan.plan import plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.sinks import scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import NotFoundError
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.cache import shared_cache
 from lance_core.io.store import Store
+from lance_core.publish.decisions import look
 from lance_core.wire.manifest_file import decode_manifest_file
 from tests.simulation.model import Row, Rows
 from tests.simulation.world import World
@@ -40,8 +42,11 @@ class Judge:
         self._rows: dict[bytes, tuple[Row, ...]] = {}
 
     def rows(self, world: World) -> Rows:
-        """The rows of the newest version, sorted."""
-        manifest = load_manifest(world.store)
+        """The rows of the newest version, sorted; none where there is no table."""
+        try:
+            manifest = load_manifest(world.store)
+        except NotFoundError:
+            return ()
         found: list[Row] = []
         for fragment in manifest.fragments:
             found.extend(self._rows_of(world, manifest, fragment))
@@ -160,4 +165,17 @@ def landings(world: World) -> Counter[str]:
             continue
         transaction = transaction_of(world.store, open_path(world.store, version, path))
         found.update(() if transaction is None else [*identities_of(transaction)])
+    return found
+
+
+def untrue(world: World) -> list[str]:
+    """Versions that carry an attempt of which a decision says that it is aborted: that was told as removed."""
+    found: list[str] = []
+    for version, path in manifest_paths(world.store):
+        if path in world.strays:
+            continue
+        transaction = transaction_of(world.store, open_path(world.store, version, path))
+        for identity, note in ({} if transaction is None else identities_of(transaction)).items():
+            if look(world.store, identity).is_aborted(str(note.get("attempt", ""))):
+                found.append(f"version {version} carries {identity}, which was aborted")
     return found

@@ -25,12 +25,14 @@ from lance_core.jobs.specs.maintenance import GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.publish.abort import abort_attempt
 from lance_core.publish.attempts import list_staged
+from lance_core.publish.decisions import look
 from lance_core.publish.intent import list_intents
 from lance_core.publish.model import CommitResult
+from tests.simulation.actors import Told
 from tests.simulation.determinism import installed
 from tests.simulation.engine import Engine, ScheduleChoice, ScheduledRun
 from tests.simulation.histories import Histories
-from tests.simulation.judge import Judge, broken, landings, leftovers, of_strays, orphans, overlooked, theirs
+from tests.simulation.judge import Judge, broken, landings, leftovers, of_strays, orphans, overlooked, theirs, untrue
 from tests.simulation.model import IdentityWork, Rows, serial_outcomes
 from tests.simulation.schedule import CRASH, LATE, LOST, STALE, Deviation, Schedule
 from tests.simulation.stores import URI, world_of
@@ -71,11 +73,13 @@ class Scenario:
     """Second faults that the systematic search tries behind a first one, beyond its bound of faults."""
 
 
-BROKEN, ROWS, TWICE, BLOCKED, ERRED, LITTER, MISLED = "broken", "rows", "twice", "blocked", "erred", "litter", "misled"
+BROKEN, ROWS, TWICE, UNTRUE, BLOCKED = "broken", "rows", "twice", "untrue", "blocked"
+ERRED, LITTER, MISLED = "erred", "litter", "misled"
 KINDS: Mapping[str, str] = {
     BROKEN: "a version refers to a file that is gone",
     ROWS: "the rows are those of no serial order",
     TWICE: "an identity landed in two versions",
+    UNTRUE: "an attempt landed of which a decision says that it is aborted",
     BLOCKED: "nobody can go on, although the history is whole",
     ERRED: "an error that is none of this library's, or no end",
     LITTER: "a file of no version, or a record that is no memory of anything, which gc left",
@@ -253,6 +257,7 @@ class Theatre:
         verdict.problems += [Problem(LITTER, path) for path in leftovers(self.world, unsettled=unsettled)]
         twice = [identity for identity, count in landings(self.world).items() if count > 1]
         verdict.problems += [Problem(TWICE, identity) for identity in twice]
+        verdict.problems += [Problem(UNTRUE, text) for text in untrue(self.world)]
 
     def _attempts_of(self, identities: Iterable[str]) -> set[str]:
         return {entry.attempt for identity in identities for entry in list_staged(self.world.store, identity=identity)}
@@ -267,15 +272,24 @@ class Theatre:
             if landed[work.name] is not True and work.identity in reported:
                 verdict.problems.append(Problem(ROWS, f"{work.name} was reported as landed, and has not"))
 
+    def _told(self, run: ScheduledRun) -> set[str]:
+        """Identities of which an abort said that the work is removed."""
+        keys = [key for result in run.results.values() if isinstance(result, Told) for key in result.attempts]
+        return {identity for identity, attempt in keys if look(self.world.store, identity).is_aborted(attempt)}
+
     def _finish(self, work: IdentityWork, verdict: RunVerdict) -> bool | None:
         """Commit until it is settled, as the refusals say. None: it is unknown, and the error says so."""
+        told = self._told(verdict.run)
         for number, cure in enumerate((_nothing, work.stage, _give_up_and(work))):
             if number and work.identity in _reported(verdict.run):
                 return False
             try:
                 if number:
                     self._alone(f"{number}. cure of {work.name}", cure)
-                return self._alone(f"{number + 1}. commit of {work.name}", lambda: self._committed(work))
+                is_there = self._alone(f"{number + 1}. commit of {work.name}", lambda: self._committed(work))
+                if is_there and not number and work.identity in told:
+                    verdict.problems.append(Problem(UNTRUE, f"{work.name} was reported as removed, and has landed"))
+                return is_there
             except CommitStateUnknownError as unknown:
                 verdict.refusals.append(f"{work.name}: {unknown}")
                 if not self.scenario.prunes:

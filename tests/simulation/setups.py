@@ -17,7 +17,8 @@ LINK = 100
 _OUTSIDER = frozenset({"outsider", "cleanup"})
 
 
-def _outside(ids: tuple[int, ...], actor: str) -> IdentityWork:
+def of_outsider(ids: tuple[int, ...], actor: str = "outsider") -> IdentityWork:
+    """Rows that an actor adds by itself."""
     return IdentityWork(f"{ids} of {actor}", "", (appended(ids),), lambda: None, actor=actor)
 
 
@@ -135,7 +136,7 @@ def moved_group() -> Stage:
     works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
     refs = do.stage(*works)
     actors = {"commit": do.commit(*works), "abort": do.abort(refs[1]), "outsider": do.outside_append((200,))}
-    return Stage((*works, _outside((200,), "outsider")), actors, _OUTSIDER)
+    return Stage((*works, of_outsider((200,), "outsider")), actors, _OUTSIDER)
 
 
 def pruned_group() -> Stage:
@@ -144,7 +145,7 @@ def pruned_group() -> Stage:
     works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
     do.stage(*works)
     outside = do.in_turn(do.outside_append((200,)), outsider.compact, do.outside_prune)
-    return Stage((*works, _outside((200,), "outsider")), {"commit": do.commit(*works), "outsider": outside}, _OUTSIDER)
+    return Stage((*works, of_outsider((200,), "outsider")), {"commit": do.commit(*works), "outsider": outside}, _OUTSIDER)
 
 
 def pruned_overlap() -> Stage:
@@ -155,7 +156,7 @@ def pruned_overlap() -> Stage:
     outside = do.in_turn(do.outside_append((200,)), do.outside_delete(2), do.outside_prune)
     gone = IdentityWork("2 deleted", "", (deleted((2).__eq__),), lambda: None, actor="outsider")
     actors = {"commit": do.commit(*works), "second commit": do.commit(works[0]), "outsider": outside}
-    return Stage((*works, _outside((200,), "outsider"), gone), actors, _OUTSIDER)
+    return Stage((*works, of_outsider((200,), "outsider"), gone), actors, _OUTSIDER)
 
 
 def two_replacements() -> Stage:
@@ -188,7 +189,7 @@ def outside_prune() -> Stage:
     work = do.append_work("append", (100,))
     do.stage(work)
     outside = do.in_turn(do.outside_append((200,)), do.outside_prune)
-    return Stage((work, _outside((200,), "outsider")), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
+    return Stage((work, of_outsider((200,), "outsider")), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
 
 
 def outside_prune_and_gc() -> Stage:
@@ -198,7 +199,7 @@ def outside_prune_and_gc() -> Stage:
     do.stage(work)
     outside = do.in_turn(do.outside_append((200,)), do.outside_prune)
     actors = {"commit": do.commit(work), "gc": do.gc(), "outsider": outside}
-    return Stage((work, _outside((200,), "outsider")), actors, _OUTSIDER)
+    return Stage((work, of_outsider((200,), "outsider")), actors, _OUTSIDER)
 
 
 def our_cleanup_and_gc() -> Stage:
@@ -208,7 +209,7 @@ def our_cleanup_and_gc() -> Stage:
     do.stage(work)
     other = do.in_turn(do.outside_append((200,)), do.cleanup)
     actors = {"commit": do.commit(work), "gc": do.gc(), "cleanup": other}
-    return Stage((work, _outside((200,), "cleanup")), actors, _OUTSIDER, again=do.cleanup)
+    return Stage((work, of_outsider((200,), "cleanup")), actors, _OUTSIDER, again=do.cleanup)
 
 
 def ledger_and_prune() -> Stage:
@@ -227,7 +228,7 @@ def settle() -> Stage:
     do.stage(work)
     outside = do.in_turn(do.outside_append((200,)), outsider.compact, do.outside_prune)
     actors = {"commit": do.commit(work), "outsider": outside, "user": do.settle(work, (100,))}
-    return Stage((work, _outside((200,), "outsider")), actors, _OUTSIDER)
+    return Stage((work, of_outsider((200,), "outsider")), actors, _OUTSIDER)
 
 
 def folded_ledger() -> Stage:
@@ -260,7 +261,7 @@ def _number_is_pruned(prune: Callable[[], object]) -> Stage:
     do.stage(work)
     ids = (200, 201)
     outside = do.in_turn(*(do.outside_append((item,)) for item in ids), prune)
-    rows = tuple(_outside((item,), "outsider") for item in ids)
+    rows = tuple(of_outsider((item,), "outsider") for item in ids)
     return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
 
 
@@ -281,7 +282,7 @@ def _delete_is_pruned(deletes: tuple[int, ...], last: Callable[[], object]) -> S
     outside = do.in_turn(do.outside_append((200,)), last, do.outside_prune)
     gone = [IdentityWork(f"{item} deleted", "", (deleted(item.__eq__),), lambda: None, actor="outsider") for item in deletes]
     actors = {"commit": do.commit(work), "outsider": outside}
-    return Stage((work, _outside((200,), "outsider"), *gone), actors, _OUTSIDER)
+    return Stage((work, of_outsider((200,), "outsider"), *gone), actors, _OUTSIDER)
 
 
 def compaction_beside_deletes() -> Stage:
@@ -346,7 +347,7 @@ def branch() -> Stage:
     do.commit(work)()
     more = do.in_turn(do.outside_append((200,)), do.outside_prune)
     actors = {"branch": do.branch, "abort": do.abort(ref), "outsider": more}
-    return Stage((_outside((200,), "outsider"),), actors, _OUTSIDER)
+    return Stage((of_outsider((200,), "outsider"),), actors, _OUTSIDER)
 
 
 def killed_commit() -> Stage:
@@ -362,7 +363,7 @@ def new_columns() -> Stage:
     do.begin_table(BASE)
     works = (do.new_column_work("append 1", (100,)), do.new_column_work("append 2", (101,)), do.delete_work("delete", 1))
     do.stage(*works)
-    outside = _outside((200,), "outsider")
+    outside = of_outsider((200,), "outsider")
     actors = {
         "commit": do.commit(works[0], works[2]),
         "second commit": do.commit(works[1]),
@@ -383,4 +384,4 @@ def everything() -> Stage:
         "gc": do.gc(hours_ahead=1.5),
         "outsider": do.in_turn(do.outside_append((200,)), do.outside_prune),
     }
-    return Stage((*works, _outside((200,), "outsider")), actors, _OUTSIDER)
+    return Stage((*works, of_outsider((200,), "outsider")), actors, _OUTSIDER)

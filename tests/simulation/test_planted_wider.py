@@ -15,9 +15,10 @@ from lance_core.jobs.publish import commit
 from lance_core.jobs.runtime import lifecycle
 from lance_core.publish import history, members, publisher
 from tests.simulation import test_planted_bugs as planted
-from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS, Theatre
-from tests.simulation.schedule import CRASH, SWITCH, Deviation, Schedule
+from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS, UNTRUE, Theatre
+from tests.simulation.schedule import Schedule
 from tests.simulation.test_planted_bugs import Bug, Patch, first_problem
+from tests.simulation.test_schedules import SEEDS
 from tests.simulation.wider import WIDER
 from tests.simulation.world import WIDE
 
@@ -101,17 +102,16 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
 
 
 def test_every_wider_scenario_has_a_bug_that_it_finds() -> None:
-    assert {"one-row-twice", *(bug.scenario for bug in BUGS.values())} >= set(WIDER)
+    every = [*BUGS.values(), *planted.BUGS.values()]
+    assert {"abort-beside-superseding", "settled-by-cleanup", *(bug.scenario for bug in every)} >= set(WIDER)
 
 
-def test_files_of_a_superseded_attempt_that_go_at_once_are_missed(monkeypatch: Patch) -> None:
-    """Another commit is about to publish it, and dies behind that. A search comes to this schedule after thousands."""
-    put = "put_if_absent _lance_core/decisions/*.*.json"
-    here = Deviation("commit", put, 1, SWITCH, to="second commit"), Deviation("second commit", put, 1, CRASH)
-    schedule = Schedule("one-row-twice", here)
-    assert not Theatre(WIDER["one-row-twice"]).play(schedule).problems
-    planted._superseded_files_go_at_once(monkeypatch)
-    assert Theatre(WIDER["one-row-twice"]).play(schedule).has({BROKEN})
+def test_an_abort_that_spares_what_takes_the_place_is_missed(monkeypatch: Patch) -> None:
+    """The commit brings the work up between the abort's version and its decision: more switches than a search tries."""
+    seed = Schedule.from_json(SEEDS.joinpath("abort-beside-superseding-memory-untrue.json").read_text())
+    assert not Theatre(WIDER[seed.scenario]).play(seed).problems
+    planted._an_abort_spares_what_takes_the_place(monkeypatch)
+    assert Theatre(WIDER[seed.scenario]).play(seed).has({UNTRUE})
 
 
 @pytest.mark.slow

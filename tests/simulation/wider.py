@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_core.io.resolve import resolve_store
+from lance_core.publish.model import StagedTransaction
 from tests.simulation import actors as do
-from tests.simulation import setups
+from tests.simulation import outsider, setups
+from tests.simulation.model import IdentityWork
 from tests.simulation.scenario import Scenario, Stage
 from tests.simulation.schedule import CRASH, ERROR, LATE, LOST, PAIRS
 from tests.simulation.stores import URI
@@ -65,6 +67,56 @@ def made_again() -> Stage:
     return Stage((work,), {"again": do.in_turn(work.stage, do.commit(work)), "second commit": do.commit(work)})
 
 
+def _staged_before_its_table(*works: IdentityWork) -> list[StagedTransaction]:
+    """Appends that were staged when there was no table: their commit judges no version, whatever has been pruned."""
+    refs = do.stage(*works)
+    do.begin_table(setups.BASE)
+    return refs
+
+
+def pruned_abort() -> Stage:
+    """An attempt is aborted beside its commit, while another library appends and prunes the version of the abort."""
+    work = do.append_work("append", (100,))
+    (ref,) = _staged_before_its_table(work)
+    outside = do.in_turn(do.outside_append((200,)), do.outside_prune)
+    actors = {"commit": do.commit(work), "abort": do.abort(ref), "outsider": outside}
+    return Stage((work, setups.of_outsider((200,))), actors, frozenset({"outsider"}))
+
+
+def created_and_aborted() -> Stage:
+    """Two appends that find no table: both commits create it, and one of them is aborted."""
+    works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
+    (ref, _) = do.stage(*works)
+    actors = {"commit": do.commit(works[0], tries=3), "second commit": do.commit(works[1], tries=3), "abort": do.abort(ref)}
+    return Stage(works, actors)
+
+
+def abort_beside_superseding() -> Stage:
+    """An attempt is aborted while its commit brings the work up to a newer version."""
+    do.begin_table(setups.BASE)
+    work, moved = do.update_work("update", 1), do.update_work("moved", 1)
+    (ref, _) = do.stage(work, moved)
+    do.commit(moved)()
+    return Stage((work,), {"commit": do.commit(work, tries=3), "abort": do.abort(ref)})
+
+
+def settled_meanwhile() -> Stage:
+    """Two commits of the same appends, beside our cleanup, which says up to where all is decided."""
+    works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
+    _staged_before_its_table(*works)
+    cleanup = do.in_turn(do.outside_append((200,)), do.cleanup)
+    actors = {"commit": do.commit(*works), "second commit": do.commit(*works), "cleanup": cleanup}
+    return Stage((*works, setups.of_outsider((200,), "cleanup")), actors, frozenset({"cleanup"}), again=do.cleanup)
+
+
+def settled_by_cleanup() -> Stage:
+    """A commit that may be killed, beside a compaction and our cleanup: nothing may be unknown behind that."""
+    work = do.append_work("append", (100,))
+    _staged_before_its_table(work)
+    actors = {"commit": do.commit(work), "cleanup": do.in_turn(outsider.compact, do.cleanup)}
+    return Stage((work,), actors, frozenset({"cleanup"}), again=do.cleanup)
+
+
 WIDER: Mapping[str, Scenario] = {
     scenario.name: scenario
     for scenario in (
@@ -74,6 +126,22 @@ WIDER: Mapping[str, Scenario] = {
         ),
         Scenario("one-row-twice", "two updates of one row, beside a commit of the second", one_row_twice, (CRASH, LATE)),
         Scenario("made-again", "a table is made again where its ledger stayed", made_again, _PLAIN),
+        Scenario(
+            "pruned-abort",
+            "an attempt is aborted beside its commit, and the history is pruned",
+            pruned_abort,
+            (CRASH,),
+            prunes=True,
+        ),
+        Scenario("created-and-aborted", "two commits create the table, and one is aborted", created_and_aborted, _PLAIN),
+        Scenario(
+            "abort-beside-superseding",
+            "an attempt is aborted while its commit brings it up",
+            abort_beside_superseding,
+            _PLAIN,
+        ),
+        Scenario("settled-meanwhile", "two commits of the same, beside our cleanup", settled_meanwhile, _PLAIN),
+        Scenario("settled-by-cleanup", "a commit beside a compaction and our cleanup", settled_by_cleanup, _PLAIN),
         Scenario("two-merges-in-one", "two merges that insert one key, in one commit", two_merges_in_one, (CRASH, LATE)),
         Scenario(
             "rebased-delete-in-doubt",
