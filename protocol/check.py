@@ -23,6 +23,9 @@ _GROUP = ("-DSTAGED", "-DGROUP", "-DCLEANUP=1", "-DAPPENDS=1", "-DDOUBTS=0")
 _PRUNED = ("-DSTAGED", "-DCLEANUP=1", "-DAPPENDS=2", "-DDOUBTS=0")
 _FOLD = ("-DONE_TRY", "-DABORTS", "-DFOLD", "-DKILLS=0", "-DDOUBTS=0")
 _FOLD_TRIES = ("-DCOMMITTERS=0", "-DABORTS", "-DFOLD", "-DKILLS=0", "-DDOUBTS=0")
+_SUPERSEDED = ("-DSTAGED", "-DSUPERSEDE", "-DCOMMITTERS=2", "-DDOUBTS=0")
+_SUPERSEDED_ABORT = ("-DSTAGED", "-DSUPERSEDE", "-DABORTS", "-DDOUBTS=0")
+_SUPERSEDED_BOTH = ("-DSTAGED", "-DSUPERSEDE", "-DCOMMITTERS=2", "-DABORTS", "-DKILLS=0", "-DDOUBTS=0")
 
 CONFIGURATIONS: Mapping[str, Sequence[str]] = {
     "two tries of staging and a commit, 1 kill": ("-DKILLS=1", "-DDOUBTS=0"),
@@ -37,6 +40,8 @@ CONFIGURATIONS: Mapping[str, Sequence[str]] = {
     "a try of staging, its commit, the task cleared, the next try and its commit": (
         *("-DCLEAR", "-DCOMMITTERS=2", "-DKILLS=0", "-DDOUBTS=0"),
     ),
+    "two commits, one stages the work again, 1 kill": _SUPERSEDED,
+    "a commit that stages the work again and an abort, 1 kill": _SUPERSEDED_ABORT,
 }
 """All states of each are visited."""
 
@@ -69,6 +74,10 @@ RULES: Mapping[str, tuple[Sequence[str], str]] = {
     "SEGMENT_AFTER_NUMBERS": (_FOLD, "numbers are removed before their segment is there"),
     "NUMBERS_ARE_FREE_AGAIN": (_FOLD, "a number at or below the highest of the segment counts"),
     "VOID_IS_NOT_SEEN": (_FOLD, "an abort trusts its number without a look behind it"),
+    "SUPERSEDES_WITHOUT_LOOK": (_SUPERSEDED, "an attempt supersedes another without a look at the log"),
+    "SUPERSEDED_GOES_AT_ONCE": (_SUPERSEDED, "the files of a superseded attempt go at once"),
+    "ABORTS_THE_SUPERSEDED_ALONE": (_SUPERSEDED_ABORT, "an abort leaves what stands in the place of its attempt"),
+    "ABORT_NAMES_THE_LAST_ONLY": (_SUPERSEDED_BOTH, "the version of an abort does not name superseded attempts"),
     "FOLDS_WHAT_IS_BUSY": (_FOLD_TRIES, "decisions are folded while an attempt is alive or an intent names them"),
 }
 """Rules, left out one at a time: the configuration must show a violation."""

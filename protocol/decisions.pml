@@ -40,7 +40,29 @@
 #define AB1(s) (((s) >> 4) & 3)                         /* attempt 1: 1 aborted, 2 aborted by the attempt that adopts its parts */
 #define AB2(s) (((s) >> 6) & 1)
 #define STATE(fin, com, ab1, ab2) (128 | (fin) | ((com) << 2) | ((ab1) << 4) | ((ab2) << 6))
+#ifdef SUPERSEDE                /* a commit stages attempt 2 on a newer version, in the place of attempt 1, which is finished: AB1 is 3 then */
+#define SUPERSEDED(s) (AB1(s) == 3)
+#define IS_ABORTED(s, a) ((a) == 1 && AB1(s) != 0 && AB1(s) != 3 || (a) == 2 && AB2(s))
+#define IS_OVER(s, a) (COM(s) || IS_ABORTED(s, a))
+#define IS_OF(w, a) (HAS(w, 1) || HAS(w, 2))            /* a version names the identity, whichever attempt it was */
+#define LANDED_AS(a) (landings[2] -> 2 : 1)
+#ifdef BUG_ABORT_NAMES_THE_LAST_ONLY
+#define ABORTS_IN(w, a) ((w) == ABORT + (a))
+#else
+#define ABORTS_IN(w, a) ((w) == ABORT + (a) || (w) == ABORT + 2)
+#endif
+#define AFTER(s, a) 0
+#define IS_NAMED(x, a) (I_ATTEMPT(x) != 0)
+#else
+#define SUPERSEDED(s) false
 #define IS_ABORTED(s, a) ((a) == 1 && AB1(s) != 0 || (a) == 2 && AB2(s))
+#define IS_OVER(s, a) IS_DECIDED(s, a)
+#define IS_OF(w, a) HAS(w, a)
+#define LANDED_AS(a) (a)
+#define ABORTS_IN(w, a) ((w) == ABORT + (a))
+#define AFTER(s, a) (FIN(s) == (a) -> 0 : FIN(s))       /* what is finished when `a` has come to its end */
+#define IS_NAMED(x, a) (I_ATTEMPT(x) == (a))
+#endif
 #ifdef CLEAR                    /* a person clears the task: attempt 2 begins when attempt 1 is committed, and both count */
 #define CLEARED true
 #define IS_COMMITTED(s, a) (COM(s) >= (a))
@@ -74,6 +96,11 @@ byte settled = 1;               /* what landed up to this version has its decisi
 bit started[3];                 /* by attempt */
 bit adopts = 0;                 /* the record of attempt 2 names the part of attempt 1 */
 bit part[3];                    /* what each attempt has written */
+#ifdef SUPERSEDE
+bit restaged = 0;               /* attempt 2 was begun: one commit stages again, once */
+byte planned = 1;               /* the version that attempt 2 was planned on: its commit judges those behind it */
+#define BASE_OF(a) ((a) == 2 -> planned : 1)
+#endif
 bit uses_first = 0;             /* the transaction of attempt 2 refers to the part of attempt 1 */
 
 byte reference = 0;             /* what staging has returned: the attempt */
@@ -94,6 +121,12 @@ byte landings[3];               /* of identity 0, by attempt */
 byte landings_one = 0;
 bit told_removed[3];
 
+#ifdef SUPERSEDE
+#define SUPERSEDES true
+#else
+#define SUPERSEDES false
+#endif
+
 /* 1  What is published is there.  2  An attempt lands once, and two attempts only where a person cleared the task.
    3  What was said to be removed has not landed, and does not land. */
 #define CHECK \
@@ -101,6 +134,7 @@ bit told_removed[3];
     assert(landings[1] == 0 || part[1]); \
     assert(landings[2] == 0 || part[2] && (!uses_first || part[1])); \
     assert(!(told_removed[1] && landings[1]) && !(told_removed[2] && landings[2])); \
+    assert(!(told_removed[1] && SUPERSEDES && landings[2])); \
     assert(CLEARED || landings[1] + landings[2] <= 1)
 inline place(number, what) {
     version[number] = what;
@@ -214,7 +248,7 @@ inline say_committed(i, a, dead) {
     :: !IS_COMMITTED(s, a) ->
         assert(!IS_ABORTED(s, a));
         atomic {
-            put_decision((i) * NUMBERS + hi + 1, STATE((FIN(s) == (a) -> 0 : FIN(s)), a, AB1(s), AB2(s)), outcome);
+            put_decision((i) * NUMBERS + hi + 1, STATE(AFTER(s, a), a, AB1(s), AB2(s)), outcome);
             MAY_DIE(dead)
         };
         if
@@ -233,11 +267,16 @@ inline say_aborted(a, how, dead) {
     :: !(IS_DECIDED(s, a)) ->
         if
         :: FIN(s) == (a) && !is_behind -> break
+#if defined(SUPERSEDE) && !defined(BUG_ABORTS_THE_SUPERSEDED_ALONE)
+        :: (a) == 1 && SUPERSEDED(s) -> break           /* another stands in its place */
+#endif
         :: else
         fi;
         atomic {
 #ifdef BUG_STATE_IS_NOT_WHOLE
             put_decision(hi + 1, STATE(0, COM(s), ((a) == 1 -> how : 0), (a) == 2), outcome);
+#elif defined(SUPERSEDE)
+            put_decision(hi + 1, STATE((FIN(s) == (a) -> 0 : FIN(s)), COM(s), ((a) == 1 || FIN(s) == 2 && SUPERSEDED(s) -> how : AB1(s)), ((a) == 2 -> 1 : AB2(s))), outcome);
 #else
             put_decision(hi + 1, STATE((FIN(s) == (a) -> 0 : FIN(s)), COM(s), ((a) == 1 -> how : AB1(s)), ((a) == 2 -> 1 : AB2(s))), outcome);
 #endif
@@ -311,7 +350,7 @@ inline sweep_intents() {
         truth();
         for (k_ : 0 .. INTENTS - 1) {
             if
-            :: intent[k_] != 0 && (I_ATTEMPT(intent[k_]) == 0 || IS_DECIDED(t0_, I_ATTEMPT(intent[k_]))) && ONE_IS_DECIDED(intent[k_]) ->
+            :: intent[k_] != 0 && (I_ATTEMPT(intent[k_]) == 0 || IS_OVER(t0_, I_ATTEMPT(intent[k_]))) && ONE_IS_DECIDED(intent[k_]) ->
                 intent[k_] = 0
             :: else
             fi
@@ -327,7 +366,7 @@ inline is_intended(a, one, mine, commits_only, answer) {
         for (k_ : 0 .. INTENTS - 1) {
             if
             :: intent[k_] != 0 && k_ != mine && I_BASE(intent[k_]) < gap && !(commits_only && I_ABORTS(intent[k_])) &&
-               ((a) != 0 && I_ATTEMPT(intent[k_]) == (a) || (one) && I_ONE(intent[k_])) -> answer = 1
+               ((a) != 0 && IS_NAMED(intent[k_], a) || (one) && I_ONE(intent[k_])) -> answer = 1
             :: else
             fi
         };
@@ -360,8 +399,8 @@ inline scan(low, a) {
             :: k_ <= v && k_ > low && GONE(k_) -> gap = k_
             :: k_ <= v && k_ > low && !GONE(k_) ->
                 if
-                :: (a) != 0 && HAS(version[k_], a) -> found = 1
-                :: (a) != 0 && version[k_] == ABORT + (a) -> is_aborted = 1
+                :: (a) != 0 && IS_OF(version[k_], a) -> found = 1
+                :: (a) != 0 && ABORTS_IN(version[k_], a) -> is_aborted = 1
                 :: else
                 fi;
                 if
@@ -523,10 +562,16 @@ decisions:
         look(0, hi, s);
         if
         :: COM(s) && (!CLEARED || COM(s) >= a) -> assert(landings[1] + landings[2] != 0 && landings[COM(s)]); a = 0
+#ifdef SUPERSEDE
+        :: !COM(s) && a == 1 && FIN(s) == 2 && SUPERSEDED(s) -> a = 2      /* what stands in its place */
+        :: !COM(s) && a == 1 && FIN(s) != 1 && !(FIN(s) == 2 && SUPERSEDED(s)) -> assert(!landings[1] && !landings[2]); a = 0
+        :: !COM(s) && a == 2 && FIN(s) != 2 -> assert(!landings[2]); a = 0
+#else
 #ifndef BUG_STALE_ATTEMPT
         :: FIN(s) != a && !(COM(s) && (!CLEARED || COM(s) >= a)) ->          /* the attempt is not the one in the state: aborted */
             assert(!landings[a]);
             a = 0
+#endif
 #endif
         :: else
         fi
@@ -555,11 +600,14 @@ decisions:
 #endif
 
 log:
+#ifdef SUPERSEDE
+    low = MAX(low, BASE_OF(a));
+#endif
     scan(low, a);
     if
     :: found || found_one ->
         if
-        :: found -> say_committed(0, a, begin); a = 0
+        :: found -> a = LANDED_AS(a); say_committed(0, a, begin); a = 0
         :: else
         fi;
         if
@@ -599,6 +647,40 @@ log:
 #endif
     :: else
     fi;
+#ifdef SUPERSEDE
+    /* Rows that it should have known: it is staged again on the newest version. */
+    if
+    :: atomic { a == 1 && !restaged && !collecting && !in_doubt -> restaged = 1; started[2] = 1; planned = newest; MAY_DIE(begin) };
+        atomic { part[2] = 1; MAY_DIE(begin) };
+        look(0, hi, s);
+#ifndef BUG_SUPERSEDES_WITHOUT_LOOK
+        scan(low, 1);
+        if
+        :: found -> a = LANDED_AS(a); say_committed(0, a, begin); a = 0; goto decisions
+        :: is_aborted || gap > known -> goto decisions
+        :: else
+        fi;
+#endif
+        do
+        :: FIN(s) != 1 -> break                         /* committed, or aborted */
+        :: FIN(s) == 1 ->
+            atomic {
+                put_decision(hi + 1, STATE(2, COM(s), 3, AB2(s)), outcome);
+#ifdef BUG_SUPERSEDED_GOES_AT_ONCE
+                if :: outcome == OURS -> part[1] = 0; CHECK :: else fi;
+#endif
+                MAY_DIE(begin)
+            };
+            if
+            :: outcome == OURS -> break
+            :: else -> READ_AGAIN(0)
+            fi
+        od;
+        outcome = 0;
+        goto decisions
+    :: true
+    fi;
+#endif
     if
     :: tries >= 3 && !collecting || v >= LIMIT -> goto refused
     :: else
@@ -666,7 +748,8 @@ end:
 }
 
 /* Abort of one attempt, by a person or by the collector. */
-proctype Abort(byte a) {
+proctype Abort(byte whom) {
+    byte a = whom;
     byte s = 0; byte hi = 0, outcome = 0;
     byte v = 0, low = 0, gap = 0, known = 0, mine = INTENTS;
     bit found = 0, found_one = 0, is_aborted = 0, others = 0, spared = 0, was_there = 0, is_behind = 0;
@@ -678,7 +761,7 @@ begin:
     skip;
     d_step {
         s = 0; hi = 0; outcome = 0; v = 0; low = 0; gap = 0; known = 0; mine = INTENTS; found = 0; found_one = 0; is_aborted = 0;
-        others = 0; spared = 0; was_there = 0; is_behind = 0
+        others = 0; spared = 0; was_there = 0; is_behind = 0; a = whom
     };
     if
     :: !started[a] -> goto swept            /* nothing of it is listed */
@@ -689,7 +772,19 @@ again:
     if
     :: IS_ABORTED(s, a) -> goto removing
     :: IS_COMMITTED(s, a) -> goto committed
+#ifdef SUPERSEDE
+    :: COM(s) != 0 && !IS_DECIDED(s, a) ->
+        if
+        :: a == 2 && !SUPERSEDED(s) -> say_aborted(2, 1, begin)     /* it never finished */
+        :: else
+        fi;
+        remove(a, begin);
+        goto swept                          /* superseded, or it stands in the place of what was committed after all */
+    :: COM(s) == 0 && FIN(s) == 2 && SUPERSEDED(s) && a == 1 -> a = 2
+    :: FIN(s) != a && !IS_DECIDED(s, a) && COM(s) == 0 && !(FIN(s) == 2 && SUPERSEDED(s) && a == 1) ->
+#else
     :: FIN(s) != a && !IS_DECIDED(s, a) ->
+#endif
         say_aborted(a, 1, begin);           /* not finished: the decision alone */
         goto again                          /* it may have finished meanwhile */
     :: else
@@ -723,6 +818,12 @@ decisions:
     if
     :: IS_ABORTED(s, a) -> goto removing
     :: IS_COMMITTED(s, a) -> goto committed
+#ifdef SUPERSEDE
+    :: !IS_DECIDED(s, a) && COM(s) != 0 -> goto again
+#ifndef BUG_ABORTS_THE_SUPERSEDED_ALONE
+    :: !IS_DECIDED(s, a) && COM(s) == 0 && SUPERSEDED(s) && a == 1 -> goto again
+#endif
+#endif
     :: else
     fi;
     if
@@ -732,7 +833,7 @@ decisions:
     fi;
     scan(low, a);
     if
-    :: found -> say_committed(0, a, begin); goto committed
+    :: found -> a = LANDED_AS(a); say_committed(0, a, begin); goto committed
     :: else
     fi;
 #ifdef BUG_GUESSES_PAST_GAPS
@@ -748,6 +849,9 @@ say:
     is_behind = 0;
     if
     :: IS_COMMITTED(s, a) -> goto committed
+#ifdef SUPERSEDE
+    :: !IS_DECIDED(s, a) -> goto again
+#endif
     :: else
     fi;
 removing:
@@ -756,7 +860,11 @@ removing:
     :: else
     fi;
     remove(a, begin);
+#ifdef SUPERSEDE
+    atomic { told_removed[a] = 1; if :: !collecting -> told_removed[whom] = 1 :: else fi; CHECK };
+#else
     atomic { told_removed[a] = 1; CHECK };
+#endif
     goto swept;
 committed:
     assert(landings[a]);
