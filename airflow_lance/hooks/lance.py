@@ -198,9 +198,11 @@ class LanceHook(BaseHook):
         return open_store(self.settings.table_uri(self.settings.base_uri), self.storage_options())
 
     def test_connection(self) -> tuple[bool, str]:
-        """List the base uri, then write one probe object twice with put-if-absent: the second write must be refused.
+        """List the base uri, then write one probe object twice with put-if-absent: the second write must be refused, and a
+        listing must show the object.
 
-        A store that lets both writers through loses commits silently, so the test fails there. The probe is removed.
+        A store that lets both writers through, or lists what was, loses commits silently, so the test fails there. The probe
+        is removed.
         """
         try:
             if self.settings.catalog is not None:
@@ -274,7 +276,9 @@ def _probe(store: Store) -> tuple[bool, str]:
             f"{store.uri}: listing works, but this store has no conditional put, so two writers could "
             "commit the same version and one would be lost. Use a store with conditional put, or an external manifest store."
         )
-    path, first, second = f".lance-probe-{uuid.uuid4().hex}", b"first writer", b"second writer"
+    folder, first, second = f".lance-probe-{uuid.uuid4().hex}", b"first writer", b"second writer"
+    path = f"{folder}/object"
+    store.list_names(f"{folder}/")  # what keeps listings would go on to say that there is nothing
     try:
         store.put_if_absent(path, first)
         try:
@@ -288,7 +292,12 @@ def _probe(store: Store) -> tuple[bool, str]:
             )
         if bytes(store.get(path)) != first:
             return False, f"{store.uri}: the refused conditional put changed the object. Do not commit to tables here."
+        if "object" not in store.list_names(f"{folder}/"):
+            return False, (
+                f"{store.uri}: a listing does not show what was put before it began, so a commit could miss another. "
+                "Do not commit to tables here; where a folder is mounted, turn the caching of its listings off."
+            )
     finally:
         store.delete(path)
     state = "tables or files exist" if num_seen else "nothing is stored yet"
-    return True, f"{store.uri}: listing works ({state}), and conditional put is conditional."
+    return True, f"{store.uri}: listing works ({state}), and conditional put is conditional, and is listed at once."

@@ -134,6 +134,26 @@ def test_a_store_that_lets_both_writers_through_fails_the_test(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+class KeepsListings:
+    """A folder that several hosts mount: a name that was not there when it was listed is not shown for a while."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self._kept = inner, dict[str, list[str]]()
+
+    def list_names(self, folder: str) -> list[str]:
+        return self._kept.setdefault(folder, [*self._inner.list_names(folder)])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_store_whose_listings_lag_fails_the_test(tmp_path: Path) -> None:
+    worked, message = _probe(KeepsListings(resolve_store(str(tmp_path))))  # type: ignore[arg-type]
+    assert not worked
+    assert "does not show what was put" in message
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_airflows_own_command_tests_the_connection(tmp_path: Path, connection: Define) -> None:
     connection("lake", json.dumps({"conn_type": "lance", "host": str(tmp_path)}))
     worked, message = Connection.from_json(
