@@ -315,6 +315,17 @@ class AirflowStack:
         self._until(ended, what=f"{num_runs} runs of {dag_id}", timeout=timeout)
         return found
 
+    def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float = 900) -> str:
+        """Until a run has ended; its state, "failed" too."""
+        states: dict[str, str] = {}
+
+        def ended() -> bool:
+            states.update({run["dag_run_id"]: str(run["state"]) for run in self.runs(dag_id)})
+            return states.get(run_id) in FINISHED
+
+        self._until(ended, what=f"run {run_id} of {dag_id}", timeout=timeout)
+        return states[run_id]
+
     def wait_for_executor(self, dag_id: str, run_id: str, *, timeout: float = 300) -> None:
         """Until the scheduler has heard from its executor that every task of a run has ended: it logs each such word."""
         names = {(task["task_id"], task["map_index"]) for task in self.tasks(dag_id, run_id) if task["pid"]}

@@ -95,6 +95,8 @@ def stack(place: Path, temporary: Path, spark_env: dict[str, str], cluster: Spar
         "MAPPED_RAW": str(place / "mapped-raw"),
         "TEXTS_TABLE": str(place / "texts.lance"),
         "GDPR_TABLE": str(place / "gdpr.lance"),
+        "MAINTAINED_FOLDER": str(place / "maintained"),
+        "MAINTAINED_BACKOFF_SECONDS": "0",
         "TMPDIR": str(temporary),
         "LANCE_EXECUTION": "local",
         "LANCE_TEST_PLACE": str(place),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +44,7 @@ def _trigger(stack: AirflowStack, dag: str, run_id: str, **conf: Any) -> None:
 
 def _wait(stack: AirflowStack, dag: str, *run_ids: str) -> dict[str, str]:
     """The runs' states at their ends; a failed one is no error here."""
-    deadline = time.monotonic() + 900
-    while time.monotonic() < deadline:
-        states = {run["dag_run_id"]: run["state"] for run in stack.runs(dag) if run["dag_run_id"] in run_ids}
-        if len(states) == len(run_ids) and set(states.values()) <= {"success", "failed"}:
-            return states
-        time.sleep(1)
-    raise TimeoutError(f"{dag}: {run_ids} did not end")
+    return {run_id: stack.wait_for_run(dag, run_id) for run_id in run_ids}
 
 
 def test_runs_that_people_repeat_and_clear(stack: AirflowStack, place: Path) -> None:

@@ -108,5 +108,22 @@ def test_a_second_person_is_forgotten(stack: AirflowStack, place: Path) -> None:
     assert table.count_rows() == expected - gone
 
 
+@pytest.mark.slow
+def test_tables_are_maintained_on_the_second_day_too(stack: AirflowStack, place: Path) -> None:
+    uri = place / "maintained" / "flights.lance"
+    rows = 0
+    for _ in range(2):
+        for _ in range(30):
+            lance.write_dataset(pa.table({"id": range(rows, rows + 10)}), uri, mode="append" if rows else "create")
+            rows += 10
+        before = len(lance.dataset(uri).get_fragments())
+        run_id = _begin(stack, "lance_maintenance")  # beside the run of its schedule
+        assert stack.wait_for_run("lance_maintenance", run_id) == "success"
+        table = lance.dataset(uri)
+        table.validate()
+        assert sorted(table.to_table()["id"].to_pylist()) == [*range(rows)]
+        assert len(table.get_fragments()) < before, stack.task_log("lance_maintenance", run_id, "maintenance.plan")
+
+
 def _is_any(table: Any, value: str) -> Any:
     return pa.array([item == value for item in pc.fill_null(table["tailnum"], "").to_pylist()])

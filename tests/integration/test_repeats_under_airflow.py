@@ -3,7 +3,6 @@ scheduler."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,8 @@ def _ids(uri: Path) -> list[int]:
 
 def _wait(stack: AirflowStack, dag: str, run_id: str) -> dict[tuple[str, int], str]:
     """The states of the run's tasks at its end."""
-    deadline = time.monotonic() + 900
-    while time.monotonic() < deadline:
-        if {run["state"] for run in stack.runs(dag) if run["dag_run_id"] == run_id} & {"success", "failed"}:
-            return {(item["task_id"], item["map_index"]): item["state"] for item in stack.tasks(dag, run_id)}
-        time.sleep(1)
-    raise TimeoutError(f"{dag}: {run_id} did not end")
+    stack.wait_for_run(dag, run_id)
+    return {(item["task_id"], item["map_index"]): item["state"] for item in stack.tasks(dag, run_id)}
 
 
 def _run(stack: AirflowStack, dag: str, run_id: str, **conf: Any) -> dict[tuple[str, int], str]:
