@@ -14,7 +14,7 @@ import pytest
 import lance_core
 from lance_core.errors import LanceError
 from lance_core.jobs.run import run_job
-from lance_core.jobs.specs.edits import ReplaceWhereSpec, UpdateSpec
+from lance_core.jobs.specs.edits import AddColumnsSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec, SourceSpec
 
@@ -70,6 +70,23 @@ def test_rows_without_it_make_what_they_change_stale_and_nothing_else(uri: str, 
     report = lance_core.refresh_columns(uri)
     assert report.columns["y"].stale == stale
     assert all(row["y"] == row["x"] + 1 for row in lance.dataset(uri).to_table(columns=["x", "y"]).to_pylist())
+
+
+@pytest.mark.parametrize("fields", [{"columns": {"y": "x + 2"}}, {"function": "tests.computed.test_foreign_jobs:twice"}])
+def test_adding_a_declared_column_once_more_fills_nothing(uri: str, fields: dict[str, Any]) -> None:
+    """Its nulls may be the declaration's own, and a value of another expression would be computed again."""
+    lance_core.write_dataset(pa.table({"id": [3], "x": [30]}), uri, mode="append")
+    before = lance_core.dataset(uri).version
+    with pytest.raises(LanceError, match="'y' is declared"):
+        run_job(AddColumnsSpec(uri=uri, if_exists="fill", **fields))
+    published(AddColumnsSpec(uri=uri, if_exists="skip", **fields))
+    assert lance_core.dataset(uri).version == before
+    assert lance_core.refresh_columns(uri).columns["y"].new == 1
+
+
+def twice(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Another definition of the column."""
+    return pa.record_batch({"y": [2 * value for value in batch.column("x").to_pylist()]})
 
 
 def test_a_table_made_of_a_declared_one_has_no_row_that_seems_fresh(uri: str, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def refuse_values(schema: Schema, names: Iterable[str]) -> None:
         if name in declared:
             raise InputError(
                 f"column {name!r} is declared: its values come from refresh and cannot be written",
-                cure="Leave it out of the rows, or undeclare it first (lance_core.undeclare_column).",
+                cure="Leave it out and refresh it (lance_core.refresh_columns), or undeclare it first.",
             )
 
 

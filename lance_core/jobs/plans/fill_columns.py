@@ -21,6 +21,7 @@ import pyarrow as pa
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.columns.column_files import write_batches
+from lance_core.dataset.columns.declared_rules import refuse_values
 from lance_core.dataset.columns.evolve import NewColumns
 from lance_core.dataset.scan.plan import DEFAULT_BATCH_ROWS
 from lance_core.dataset.scan.projection import needs_of
@@ -52,7 +53,7 @@ def reconciled(new: NewColumns, snapshot: Snapshot, *, if_exists: IfExists, keep
     """The columns that are to be computed, given those that the table has; none are left where all are skipped.
 
     `keeps_reads`: the columns to read were named, not all of them. InputError for a column that exists where that fails;
-    SchemaMismatchError for one of another type.
+    SchemaMismatchError for one of another type, InputError for one that is declared, which a refresh fills.
     """
     taken = [name for name in new.fields.names if name in snapshot.arrow_schema.names]
     if not new.fields.names:
@@ -61,6 +62,7 @@ def reconciled(new: NewColumns, snapshot: Snapshot, *, if_exists: IfExists, keep
         raise InputError(f"cannot add columns: column {taken[0]!r} already exists", uri=snapshot.uri, cure=CURE)
     if if_exists == "skip":
         return _only(new, [name for name in new.fields.names if name not in taken])
+    refuse_values(snapshot.manifest.schema, taken)
     for name in taken:
         _require_type(snapshot, new.fields.field(name))
     if taken and not keeps_reads:
