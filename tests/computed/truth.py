@@ -318,6 +318,15 @@ def refresh(world: World) -> None:
         with contextlib.suppress(PlannedFailureError):
             lance_core.refresh_columns(world.uri, **options)
         world.function.fails_after = None
+    is_partial = 0.5 <= chance < 0.7 and stale > 1
+    if is_partial:
+        most = world.draw.randrange(1, stale)
+        world.told.append(f"refresh of {most} rows at most")
+        part = lance_core.refresh_columns(
+            world.uri, ["made"], max_rows=most, concurrency=world.draw.choice([1, 3]), **options
+        )
+        assert part.columns["made"].rows_given <= most, f"{part} where {most} rows were allowed"
+        assert world.function.given <= most
     meets = 0.25 <= chance < 0.5
     if meets:
         world.function.during = lambda: _meddle(world)
@@ -334,7 +343,7 @@ def refresh(world: World) -> None:
         # Some were published before a failure. A value that waits for its commit serves all rows with its text.
         done = counts.rows_given + counts.reused
         assert done == counts.stale <= stale, f"{counts} where {stale} rows were stale"
-        assert chance < 0.25 or counts.stale == stale, f"{counts} where {stale} rows were stale"
+        assert chance < 0.25 or is_partial or counts.stale == stale, f"{counts} where {stale} rows were stale"
         assert len(texts) <= world.function.given <= stale, f"{world.function.given} were given of {stale} stale rows"
     again = lance_core.refresh_columns(world.uri, **options)
     assert again.stale == 0, f"a refresh after a refresh found {again}"
