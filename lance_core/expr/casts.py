@@ -19,7 +19,7 @@ from lance_core.errors import FilterError
 from lance_core.expr import decimals
 from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain, repeat
 from lance_core.expr.literals import parse_instant, parse_time
-from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local
+from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local, to_zone, zone_of
 from lance_core.expr.type_names import arrow_type
 from lance_core.expr.value_text import is_list
 from lance_core.shortage import ARROW_ERRORS
@@ -94,6 +94,8 @@ def _attempt(value: Value, target: pa.DataType) -> Value:
 
 def _convert(value: Value, target: pa.DataType) -> Value:
     source, wanted = family_of(value.type), family_of(target)
+    if source == "text" and zone_of(target) is not None:
+        return _instants_of(value, target)
     if source == "text" and wanted in _FROM_TEXT and is_scalar(value):
         return cast(_FROM_TEXT[wanted](value.as_py()) if value.is_valid else constant(None, target), target)
     if source == "float" and wanted == "int":
@@ -135,6 +137,18 @@ def _convert(value: Value, target: pa.DataType) -> Value:
 
 def _item_type(kind: Any) -> Any:
     return kind.value_type
+
+
+def _instants_of(value: Value, target: Any) -> Value:
+    """Texts as points in time of a zone: one that names a zone is that instant, others are local time."""
+    if is_scalar(value):
+        return _instants_of(repeat(value, 1), target)[0]
+    found = [None if text is None else parse_instant(text) for text in value.to_pylist()]
+    own = 10**9 // PER_SECOND[target.unit]
+    ticks = pa.array([None if each is None else each.nanoseconds // own for each in found], pa.int64())
+    named = pa.array([each is not None and each.zone is not None for each in found], pa.bool_())
+    local = cast_ticks(pc.if_else(named, constant(0, pa.int64()), ticks), pa.timestamp(target.unit))
+    return pc.if_else(named, ticks.cast(target), to_zone(local, target.tz))
 
 
 def _dates_of(value: Value, target: pa.DataType) -> Value:

@@ -132,6 +132,14 @@ def rescale(value: Value, target: Any) -> Value:
     return of_digits([None if item is None else _rounded(item, step) for item in digits_of(value)], target)
 
 
+def to_tens(value: Value, zeros: int, target: Any) -> Value:
+    """Decimals rounded to tens (one zero), hundreds (two) and so on, halves away from zero, not digit by digit."""
+    if isinstance(value, pa.Scalar):
+        return to_tens(_array([value]), zeros, target)[0]
+    step, tens = 10 ** (value.type.scale + zeros), 10 ** (zeros + target.scale)
+    return of_digits([None if item is None else _rounded(item, step) * tens for item in digits_of(value)], target)
+
+
 def _rounded(digits: int, step: int) -> int:
     whole, rest = divmod(abs(digits), step)
     whole += 2 * rest >= step

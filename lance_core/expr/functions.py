@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow_numpy import constant
+from lance_core.arrow_numpy import arrow_of, constant, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr import decimals
 from lance_core.expr.casts import cast_as
-from lance_core.expr.coerce import Value, as_text, cast, family_of, is_scalar, plain
+from lance_core.expr.coerce import Value, as_text, cast, family_of, is_scalar, plain, repeat
 from lance_core.expr.common_type import as_common, cast_common, common_type, shown_type
 from lance_core.expr.compare import compare
 from lance_core.expr.json_values import (
@@ -156,9 +156,9 @@ def _concat(*values: Value) -> Value:
 def _concat_ws(separator: Value, *values: Value) -> Value:
     """The values that are not null, with the separator between them."""
     texts = [_wide_text(value) for value in values]
-    rows = next((len(text) for text in texts if not is_scalar(text)), 1)
-    columns = [[text.as_py()] * rows if is_scalar(text) else text.to_pylist() for text in texts]
     given = _wide_text(separator)
+    rows = next((len(text) for text in (given, *texts) if not is_scalar(text)), 1)
+    columns = [[text.as_py()] * rows if is_scalar(text) else text.to_pylist() for text in texts]
     joints = [given.as_py()] * rows if is_scalar(given) else given.to_pylist()
     made = pa.array(
         [
@@ -237,11 +237,8 @@ def _round_to(number: Value, places: int) -> Value:
         return pc.if_else(pc.less(pc.abs(number), least), pc.multiply(number, constant(0.0, number.type)), rounded)
     kind = number.type
     scale = max(0, min(kind.scale, places))
-    rounded = decimals.rescale(
-        number, decimals.like(kind, min(kind.precision + 1, 76 if kind.bit_width > 128 else 38), scale)
-    )
-    if places < 0:
-        rounded = pc.round(rounded, ndigits=places, round_mode="half_towards_infinity")
+    wider = decimals.like(kind, min(kind.precision + 1, 76 if kind.bit_width > 128 else 38), scale)
+    rounded = decimals.rescale(number, wider) if places >= 0 else decimals.to_tens(number, -places, wider)
     return pc.cast(rounded, decimals.like(kind, kind.precision, scale))
 
 
@@ -330,7 +327,28 @@ def _date_part(part: Value, value: Value) -> Value:
     local = _local(value)
     if family_of(local.type) == "date":
         local = cast(local, pa.timestamp("s"), safe=False)  # a date has hours, minutes and seconds: none
-    return cast(_PARTS[name](local), pa.int32())
+    near, eras = _near(local)
+    found = cast(_PARTS[name](near), pa.int32())
+    if eras is None or name != "year":
+        return found
+    years = pc.add(cast(found, pa.int64()), pc.multiply(eras, constant(400, pa.int64())))
+    return cast(years, pa.int32())
+
+
+def _near(local: Value) -> tuple[Value, Value | None]:
+    """Moments beyond the years that Arrow counts, as those of the same day and weekday in 1970 to 2369, and how many times
+    four hundred years were taken away; None where there are none."""
+    if not pa.types.is_timestamp(local.type):
+        return local, None
+    era = 146_097 * 86_400 * PER_SECOND[local.type.unit]
+    moments = repeat(local, 1) if isinstance(local, pa.Scalar) else local
+    ticks = moments.cast(pa.int64())
+    ends = pc.min_max(ticks).as_py()
+    if ends["min"] is None or (-40 * era < ends["min"] and ends["max"] < 40 * era):
+        return local, None
+    eras = arrow_of(np.floor_divide(numpy_of(pc.fill_null(ticks, 0), may_copy=True), era), pa.int64())
+    near = pc.subtract(ticks, pc.multiply(eras, constant(era, pa.int64()))).cast(local.type)
+    return (near[0], eras[0]) if isinstance(local, pa.Scalar) else (near, eras)
 
 
 def _part(name: str) -> Callable[[Value], Value]:
@@ -410,7 +428,7 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyTy
     {
         "lower": (1, 1, _cased(pc.ascii_lower, str.lower, "lower")),
         "upper": (1, 1, _cased(pc.ascii_upper, str.upper, "upper")),
-        "trim": (1, 1, _text(pc.utf8_trim_whitespace, "trim")),
+        "trim": (1, 1, _text(lambda value: pc.utf8_trim(value, characters=" "), "trim")),
         "reverse": (1, 1, lambda value: pc.utf8_reverse(as_text(value, "reverse"))),
         "length": (1, 1, _length),
         "char_length": (1, 1, _length),

@@ -131,11 +131,11 @@ def length_of(value: Value, dimension: Value | None = None) -> Value:
     if dimension is not None:
         return made_of((_size_in(*row) for row in rows_of((value, dimension))), pa.uint64(), (value, dimension))
     if pa.types.is_null(value.type):
-        return cast(value, pa.int64())
+        return cast(value, pa.uint64())
     if family_of(value.type) in ("text", "bytes"):
         raise FilterError(f"expected a list, got {value.type}", cure="Use length() for strings.")
     result = pc.list_value_length(_require_list(value, "array_length"))
-    return cast(result, pa.int64())[0] if is_scalar(value) else cast(result, pa.int64())
+    return cast(result, pa.uint64())[0] if is_scalar(value) else cast(result, pa.uint64())
 
 
 def _size_in(items: list[Any] | None, dimension: int | None) -> int | None:
@@ -160,7 +160,7 @@ def _holds_lists(value: Value) -> bool:
 
 def _num_leaves(value: Value) -> Value:
     rows = [None if row is None else math.prod(dims_of(row)) for row in items_of(value)]
-    made = pa.array(rows, pa.int64())
+    made = pa.array(rows, pa.uint64())
     return made[0] if is_scalar(value) else made
 
 
@@ -195,7 +195,8 @@ def element(lists: Value, index: Value) -> Value:
     offsets = np.where(positions > 0, positions - 1, np.where(positions < 0, lengths + positions, -1))
     inside = (offsets >= 0) & (offsets < lengths)
     indices = arrow_of(np.where(inside, starts + offsets, 0), pa.int64(), mask=~inside)
-    return pc.list_flatten(rows).take(indices)
+    found = pc.list_flatten(rows).take(indices)
+    return found[0] if is_scalar(lists) and is_scalar(index) else found
 
 
 def map_of(keys: Value, values: Value) -> Value:

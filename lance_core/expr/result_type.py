@@ -131,6 +131,8 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
         return pa.large_string() if is_large else pa.string()
     if expr.name == "concat_ws":
         return pa.string()
+    if expr.name == "abs" and stored_type(expr.arguments[0], schema) == pa.float16():
+        return pa.float16()
     if expr.name == "log" and stored_type(expr.arguments[-1], schema) == pa.float16():
         return pa.float16()
     if expr.name in _COMMON:

@@ -46,6 +46,8 @@ def _made(name: str, function: Callable[..., Any], kind: pa.DataType, families: 
         is_large = any(kind == pa.large_string() for kind in (kinds if name == "replace" else kinds[:1]))
         if name == "encode":
             is_large = kinds[0] in (pa.large_string(), pa.large_binary())
+        if name == "levenshtein":
+            is_large = is_large and values[1].type in (pa.string(), pa.large_string())
         if name == "substr_index":
             is_large = kinds[:2] == [pa.large_string()] * 2
         return by_row(function, _LARGE[kind] if is_large and name not in _SMALL else kind, *plains)

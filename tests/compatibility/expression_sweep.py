@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -143,3 +144,60 @@ def _shown(array: Any, other: Any = None) -> str:
         pairs = zip(values, others, strict=False)
         values = [(row, value) for row, (value, beside) in enumerate(pairs) if not same(value, beside)]
     return f"{array.type} {str(values)[:300]}"
+
+
+def smallest(sweep: Sweep, found: Difference, *, most: int = 60) -> Difference:
+    """Where a difference begins: the shortest part of its expression that differs by itself, the whole where none does."""
+    for part in sorted(parts_of(found.expression), key=len)[:most]:
+        for difference in sweep.differences(part):
+            if difference.kind != "refused":
+                return difference
+    return found
+
+
+def parts_of(expression: str) -> set[str]:
+    """What stands in parentheses, every argument and operand, every call: some of it may be no expression.
+
+    >>> sorted(parts_of("f(a, (b + 1))"))
+    ['(b + 1)', 'b + 1']
+    """
+    found: set[str] = set()
+    opened: list[list[int]] = []
+    quoted = False
+    for at, letter in enumerate(expression):
+        quoted ^= letter == "'"
+        if quoted:
+            continue
+        if letter in "([":
+            opened.append([at + 1])
+        elif letter in ",)]" and opened:
+            inner = expression[opened[-1][-1] : at].strip()
+            found |= {inner, *_operands(inner)}
+            opened[-1].append(at + 1)
+            if letter != ",":
+                begin = opened.pop()[0] - 1
+                name = begin
+                while name and (expression[name - 1].isalnum() or expression[name - 1] == "_"):
+                    name -= 1
+                found |= {expression[name : at + 1], expression[begin + 1 : at].strip()}
+    found |= {*_operands(expression)}
+    return {
+        part for part in found if len(part) > 3 and part != expression and not part.isalnum() and part.count("'") % 2 == 0
+    }
+
+
+_OPERATOR = re.compile(r" (?:\+|-|\*|/|%|=|!=|<|<=|>|>=|\|\||AND|OR|LIKE|ILIKE|IS|IN|BETWEEN|FROM|NOT|<<|>>) ")
+
+
+def _operands(text: str) -> Iterator[str]:
+    """The texts between operators outside of parentheses and quotes."""
+    depth, quoted, begin = 0, False, 0
+    for at, letter in enumerate(text):
+        quoted ^= letter == "'"
+        depth += 0 if quoted else (letter in "([") - (letter in ")]")
+        operator = None if depth or quoted else _OPERATOR.match(text, at)
+        if operator:
+            yield text[begin:at].strip()
+            begin = operator.end() - 1
+    if begin:
+        yield text[begin:].strip()
