@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Bytes
+from lance_core.arrow import pick
 from lance_core.arrow_numpy import arrow_of
 
 
@@ -33,7 +34,7 @@ def nulls(count: int, type_: pa.DataType) -> pa.Array[Any]:
 
 def take(array: pa.Array[Any], indices: npt.NDArray[Any]) -> pa.Array[Any]:
     """The values at the indices."""
-    return array.take(cast("Any", arrow_of(indices)))
+    return pick.take(array, arrow_of(indices))
 
 
 def numbers_of(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[int]:

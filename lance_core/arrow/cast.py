@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -127,6 +127,37 @@ def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Ar
         except ARROW_ERRORS as error:
             raise _mismatch(array.type, target, path=path) from error
     raise _mismatch(array.type, target, path=path)
+
+
+def without_views(data: pa.Table) -> pa.Table:
+    """The same with views of text and bytes, of which Arrow picks no rows, as text and bytes, at any depth."""
+    types = [_plain_type(kind) for kind in data.schema.types]
+    if types == data.schema.types:
+        return data
+    fields = [field.with_type(kind) for field, kind in zip(data.schema, types, strict=True)]
+    return data.cast(pa.schema(fields, cast("Any", data.schema.metadata)))
+
+
+def _plain_type(kind: Any) -> Any:
+    types = pa.types
+    if "_view" not in str(kind) or isinstance(kind, pa.BaseExtensionType):
+        return kind
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return pa.string() if types.is_string_view(kind) else pa.binary()
+    if types.is_struct(kind):
+        return pa.struct([_plain_field(kind.field(number)) for number in range(kind.num_fields)])
+    if types.is_map(kind):
+        make: Any = pa.map_
+        return make(_plain_field(kind.key_field), _plain_field(kind.item_field), keys_sorted=kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_plain_field(kind.value_field), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return (pa.list_ if types.is_list(kind) else pa.large_list)(_plain_field(kind.value_field))
+    return kind
+
+
+def _plain_field(field: Any) -> Any:
+    return field.with_type(_plain_type(field.type))
 
 
 def _mismatch(got: pa.DataType, expected: pa.DataType, *, path: str) -> SchemaMismatchError:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Bools, Ints
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.computed.declaration import Declaration, declaration_of
 from lance_core.computed.evidence import FAILED, NOT_WANTED, RowStates, evidence_array, input_digests, judge, value_marks
@@ -278,13 +279,13 @@ class FragmentWork:
         index[given] = 1 + len(reused) + np.arange(len(made))
         is_settled = np.ones(len(stale), np.bool_)
         is_settled[due[num_given:]] = False
-        values = joined.take(arrow_of(index))
+        values = take(joined, arrow_of(index))
         marks = value_marks(values)
         marks[~wanted] = NOT_WANTED
         marks[given[failed]] = FAILED
         if not is_settled.all():
             settled = np.flatnonzero(is_settled)
-            return stale[settled], values.take(arrow_of(settled)), marks[settled]
+            return stale[settled], take(values, arrow_of(settled)), marks[settled]
         return stale, values, marks
 
     def _is_wanted(self, batch: pa.RecordBatch, rows: Any) -> Bools:
@@ -299,7 +300,7 @@ class FragmentWork:
             return pa.nulls(0, engine.compute.kind), []
         names = [*self._column.input_names]
         inputs = batch.select(names) if names else pa.RecordBatch.from_arrays([batch.column(0)], names=["_"])
-        inputs = inputs if len(rows) == batch.num_rows else inputs.take(arrow_of(rows))
+        inputs = inputs if len(rows) == batch.num_rows else take(inputs, arrow_of(rows))
         size = self._column.batch_rows
         parts = [inputs.slice(start, size) for start in range(0, len(rows), size)]
         made, errors = list[Any](), list[str]()
@@ -309,7 +310,7 @@ class FragmentWork:
             settled = digests[start : start + len(told)]
             if not fine.all():
                 kept = np.flatnonzero(fine)
-                engine.results.add(settled[kept], values.take(arrow_of(kept)))
+                engine.results.add(settled[kept], take(values, arrow_of(kept)))
             else:
                 engine.results.add(settled, values)
             made.append(values)
@@ -334,7 +335,7 @@ class FragmentWork:
             states, digests = self._judge(batch)
             self._count(seen, states, living)
             rows = np.flatnonzero(states.new & living)
-            values = batch.column(self._column.value.name).take(arrow_of(rows))
+            values = take(batch.column(self._column.value.name), arrow_of(rows))
             yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], value_marks(values)))
 
 

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow.buffers import nulls
+from lance_core.arrow.pick import take
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.cached import cached_property
@@ -153,7 +154,7 @@ class FileProjection:
             return batch
         if not self.arrow_schema.names:
             return no_columns(len(order))
-        return batch.take(cast("Any", arrow_of(order)))
+        return take(batch, arrow_of(order))
 
     def rows_within(self, num_bytes: int) -> int:
         """About how many rows take up `num_bytes` once decoded, at least one."""

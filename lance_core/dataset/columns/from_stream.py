@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
+from lance_core.arrow.cast import without_views
+from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.column_files import FirstId, append_fields
@@ -113,14 +115,14 @@ def _write(snapshot: Snapshot, fragment: Fragment, part: Schema, rows: _Rows) ->
     try:
         for start in range(0, fragment.physical_rows, _BATCH_ROWS):
             living = alive[start : start + _BATCH_ROWS]
-            table = rows.take(int(living.sum()))
+            table = without_views(rows.take(int(living.sum())))
             if last is not None:
                 table = pa.concat_tables([last, table])
             elif not table.num_rows:  # deleted from the first row on: they take after the first that lives
-                table = rows.peek()
+                table = without_views(rows.peek())
             indices = np.maximum(np.cumsum(living) - (0 if last is not None else 1), 0)
             last = table.slice(table.num_rows - 1)
-            for batch in table.take(arrow_of(indices)).combine_chunks().to_batches():
+            for batch in take(table, arrow_of(indices)).combine_chunks().to_batches():
                 writer.write(batch)
         return writer.finish().data_file
     except BaseException:

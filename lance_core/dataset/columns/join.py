@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.cast import without_views
+from lance_core.arrow.pick import take
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.columns.evolve import NewColumns, add_columns, stage_add
@@ -50,7 +52,7 @@ def _joining(snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, 
 
 def joined_columns(schema: pa.Schema, data: pa.Table, left_on: str, right_on: str | None) -> NewColumns:
     """The columns of `data` as columns computed from `left_on`, of a table with that schema. InputError as above."""
-    right = data.combine_chunks()
+    right = without_views(data).combine_chunks()
     key = right_on or left_on
     _check(schema, right, left_on, key)
     keys = one_array(right.column(key))
@@ -60,7 +62,7 @@ def joined_columns(schema: pa.Schema, data: pa.Table, left_on: str, right_on: st
     def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
         found = pc.index_in(batch.column(0), value_set=keys)
         return pa.RecordBatch.from_arrays(
-            [one_array(others.column(name).take(found)) for name in others.column_names], schema=fields
+            [one_array(take(others.column(name), found)) for name in others.column_names], schema=fields
         )
 
     return NewColumns(fields, (left_on,), compute)

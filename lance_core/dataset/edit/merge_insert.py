@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyarrow as pa
 from lance_core.arrays import Addresses, Ints
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.arrow.buffers import fields_schema
+from lance_core.arrow.pick import keep, take
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.commit.naming import data_path
@@ -173,7 +174,7 @@ def _satisfying(snapshot: Snapshot, source: pa.Table, pairs: _Pairs, spec: Merge
     if spec.condition is None or len(pairs.target) == 0:
         return pairs
     target = _old(snapshot, pairs.target, snapshot.arrow_schema.names)
-    both = {"source": source.take(cast("Any", arrow_of(pairs.source))), "target": target}
+    both = {"source": take(source, arrow_of(pairs.source)), "target": target}
     structs = [pa.chunked_array([_struct(table)]) for table in both.values()]
     (batch,) = pa.table(structs, names=[*both]).combine_chunks().to_batches()
     expr: Expr = parse_filter(spec.condition, batch.schema)
@@ -222,7 +223,7 @@ def _missing(snapshot: Snapshot, pairs: _Pairs, spec: MergePlan) -> dict[int, In
 def _unmatched(source: pa.Table, pairs: _Pairs) -> pa.Table:
     mask = np.ones(source.num_rows, np.bool_)
     mask[pairs.source] = False
-    return source.filter(arrow_of(mask))
+    return keep(source, arrow_of(mask))
 
 
 def _rows(snapshot: Snapshot, source: pa.Table, updated: _Pairs, inserted: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -230,7 +231,7 @@ def _rows(snapshot: Snapshot, source: pa.Table, updated: _Pairs, inserted: pa.Ta
     target = snapshot.arrow_schema
     lacking = [name for name in target.names if name not in source.column_names]
     if len(updated.target):
-        new = source.take(cast("Any", arrow_of(updated.source)))
+        new = take(source, arrow_of(updated.source))
         old = _old(snapshot, updated.target, lacking) if lacking else None
         columns = [old.column(name) if old is not None and name in lacking else new.column(name) for name in target.names]
         yield from pa.Table.from_arrays(columns, names=target.names).to_batches()

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Bools, Ints
+from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.dataset.scan.plan import FragmentTask, ScanPlan, is_itself
 from lance_core.dataset.scan.projection import OutputColumn, Projection
@@ -74,7 +75,7 @@ class Rows(NamedTuple):
             return self.batch
         if self.batch.num_columns == 0:
             return empty_columns(self.num_kept)
-        return self.batch.filter(arrow_of(self.kept))
+        return keep(self.batch, arrow_of(self.kept))
 
 
 def task_rows(

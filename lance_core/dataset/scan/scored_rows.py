@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
@@ -75,7 +76,7 @@ def scored_table(
     if filter is not None:
         known: Any = evaluate(filter, rows)
         passed = known.fill_null(False)
-        rows = rows.filter(passed).slice(offset, limit)
+        rows = keep(rows, passed).slice(offset, limit)
     return pa.Table.from_batches([project(rows, projection)], schema=projection.arrow_schema)
 
 

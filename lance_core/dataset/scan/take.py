@@ -32,6 +32,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Addresses, Ints
+from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
 from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.parallel import at_once
@@ -188,7 +189,7 @@ def _table(pieces: Sequence[Piece], schema: pa.Schema) -> pa.Table:
 
 def _ordered(table: pa.Table, order: Ints) -> pa.Table:
     wanted: Any = arrow_of(order)
-    return table.combine_chunks().take(wanted)
+    return take(table.combine_chunks(), wanted)
 
 
 def _read(reader: FragmentReader, schema: Schema, offsets: Ints, projection: Projection) -> pa.Table:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow.pick import take
 from lance_core.errors import CorruptFileError
 
 
@@ -110,4 +111,4 @@ def _list(target: Any, present: Sequence[Any]) -> Any:
 
 
 def _compact(array: Any) -> Any:
-    return array.take(pa.array(range(len(array)), pa.int64()))
+    return take(array, pa.array(range(len(array)), pa.int64()))

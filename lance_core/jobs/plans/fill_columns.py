@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
+from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.columns.declared_rules import refuse_values
@@ -206,7 +207,7 @@ class _Filling:
         self.num_tried += num_rows
         assert self._new.compute is not None
         given = batch.select([*dict.fromkeys(self._new.reads)])
-        computed = self._new.compute(given if num_rows == batch.num_rows else given.filter(pa.array(mask)))
+        computed = self._new.compute(given if num_rows == batch.num_rows else keep(given, pa.array(mask)))
         if computed.num_rows != num_rows:
             raise InputError(f"the function returned {computed.num_rows} rows, expected {num_rows}")
         return computed

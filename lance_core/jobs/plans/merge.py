@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
+from lance_core.arrow.pick import keep, take
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of, true_of
 from lance_core.commit.identities import CREATES_PROPERTY
@@ -109,7 +110,7 @@ class MatchWork:
         """The rows that count, and their numbers."""
         source = self.spool.read(store)
         kept = np.setdiff1d(np.arange(source.num_rows), np.frombuffer(self.superseded, "<i8"))
-        return source if len(kept) == source.num_rows else source.take(cast("Any", arrow_of(kept))), kept
+        return source if len(kept) == source.num_rows else take(source, arrow_of(kept)), kept
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class InsertWork:
             offsets = matched - self.starts[number]
             mask = np.ones(rows.num_rows, np.bool_)
             mask[offsets[(offsets >= 0) & (offsets < rows.num_rows)]] = False
-            left = rows.filter(arrow_of(mask))
+            left = keep(rows, arrow_of(mask))
             conformer = Conformer(self.target, uri=self.spool.uri)
             fragments += stage_fragments(
                 store,

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
+from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.evolve import NewColumns
@@ -92,7 +93,7 @@ class ReadRows:
             made = pa.RecordBatch.from_arrays(arrays, names=[ROW, *self.columns])
             mask = None if wanted is None else wanted[offset : offset + batch.num_rows]
             offset += batch.num_rows
-            yield made if mask is None else made.filter(arrow_of(mask))
+            yield made if mask is None else keep(made, arrow_of(mask))
 
 
 @dataclass(frozen=True)

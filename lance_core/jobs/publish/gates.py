@@ -18,6 +18,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.pick import keep
 from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.sinks import scan
@@ -178,7 +179,7 @@ def _no_rows(gate: GateSpec, staged: StagedRows) -> str | None:
     names = list(dict.fromkeys(name.split(".")[0] for name in columns_of(expr)))
     count, first = 0, None
     for batch in staged.batches(names):
-        chosen = batch.filter(evaluate(expr, batch).fill_null(False))
+        chosen = keep(batch, evaluate(expr, batch).fill_null(False))
         if chosen.num_rows and first is None:
             first = chosen.slice(0, 1).to_pylist()[0]
         count += chosen.num_rows

@@ -42,6 +42,7 @@ from lance_core.pages.buffers import join, part, request, require_buffers
 from lance_core.pages.leaf import ConstantValues, Leaf, LeafValues
 from lance_core.pages.read.lockstep import together
 from lance_core.pages.rows import RowSelection
+from lance_core.pages.value_slots import take_slots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,10 +268,17 @@ def _dictionary(encoding: enc20.Dictionary, source: _Source, ranges: Ranges) -> 
         len(numbers) and not 0 <= numbers.min() <= numbers.max() < encoding.num_items
     ):
         raise CorruptFileError(f"a dictionary index is outside the {encoding.num_items} items")
+    held: Any = items.values
     if items.validity is not None:
+        # Nulls point to an item that is null. It is none of the dictionary's: with it, '' would be there twice.
         validity = _and(validity, items.validity[numbers])
+        if validity is not None and not validity.any():
+            return Slots(ConstantValues(ranges.count))
+        held = take_slots(held, np.flatnonzero(items.validity))
+        places = np.cumsum(items.validity) - 1
+        numbers = np.where(validity, places[numbers], 0) if validity is not None else places[numbers]
     indices = FixedBlock(64, numbers.view(np.uint8), len(numbers))
-    return Slots(DictionaryBlock(indices, items.values), None if validity is None or validity.all() else validity)
+    return Slots(DictionaryBlock(indices, held), None if validity is None or validity.all() else validity)
 
 
 def _packed_struct(encoding: enc20.PackedStruct, source: _Source, ranges: Ranges) -> Fetch[Slots]:
