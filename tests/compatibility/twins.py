@@ -98,6 +98,7 @@ SHAPES: dict[str, tuple[pa.Field[Any], Make]] = {
     "large_list": _plain(pa.large_list(pa.string()), _some(maybe(word))),
     "list_list": _plain(pa.list_(pa.list_(pa.int16())), _some(maybe(_some(small)))),
     "vector": _plain(pa.list_(pa.float32(), 4), lambda rng: [float(small(rng)) for _ in range(4)]),
+    "matrix": _plain(pa.list_(pa.list_(pa.int16(), 2), 3), lambda rng: [[small(rng), small(rng)] for _ in range(3)]),
     "struct": _plain(_POINT, _point),
     "list_struct": _plain(pa.list_(_POINT), _some(maybe(_point))),
     "struct_list": _plain(pa.struct([pa.field("l", pa.list_(pa.string()))]), lambda rng: {"l": maybe(_some(word))(rng)}),
