@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,9 @@ WITH_PAGES = ("3.1.8", "3.2.2")
 
 WITH_STRANGER = ("2.11.2", "3.1.8")
 """Releases whose first days are walked through, beside those of the one that `make test` runs with."""
+
+MOST_SECONDS = 600
+"""What the first days of a stranger may take."""
 
 PROBE = """
 import importlib, json, os
@@ -123,14 +127,22 @@ def _stranger(airflow: str, python: str, result: str) -> str:
         home.mkdir()
         there = ENVIRONMENTS / f"{airflow}-py{python}" / "bin" / "python"
         commands = environment_of(wheel_in(Path(place) / "wheels"), Path(place) / "fresh", interpreter=there)
-        began = time.monotonic()
+        began, before = time.monotonic(), _spent()
         walked = walk(commands, home, airflow=airflow)
-        seconds = time.monotonic() - began
+        seconds, spent = time.monotonic() - began, _spent() - before
         problems = [*walked.problems] or rows_problems(walked.table)
+        if spent > MOST_SECONDS:
+            problems.append(f"{spent:.0f} s of processor time, {MOST_SECONDS} are allowed")
     if problems:
         (ENVIRONMENTS / f"{airflow}-py{python}-stranger.log").write_text("\n".join(problems))
         return f"failed: a stranger's first days: {problems[0].splitlines()[0][:200]}"
-    return f"{result}, a stranger's first days in {seconds:.0f} s"
+    return f"{result}, a stranger's first days in {seconds:.0f} s ({spent:.0f} s of processor time)"
+
+
+def _spent() -> float:
+    """The processor time of all programs that were started here and have ended: a busy machine takes no more of it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _pages(airflow: str, python: str, result: str) -> str:
