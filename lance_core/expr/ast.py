@@ -196,6 +196,8 @@ _NODES = Expr.__args__
 
 def children(expr: Expr) -> Iterator[Expr]:
     """The nodes directly below a node."""
+    if isinstance(expr, (Column, Literal)):
+        return  # a list has hundreds of thousands of them
     for item in fields(expr):
         value = getattr(expr, item.name)
         if isinstance(value, _NODES):
@@ -244,11 +246,18 @@ def columns_of(expr: Expr) -> tuple[str, ...]:
     if isinstance(expr, Column):
         return (expr.name,)
     found: set[str] = set()
-    for node in walk(expr):
+    pending: list[Expr] = [expr]
+    while pending:
+        node = pending.pop()
         if isinstance(node, Column):
             found.add(node.name)
         elif isinstance(node, ArrowExpression):
             found.update(node.columns)
+        elif isinstance(node, In):
+            # Hundreds of thousands of constants, maybe, in which no column is.
+            pending += (node.item, *(value for value in node.values if type(value) is not Literal))
+        else:
+            pending.extend(children(node))
     return tuple(sorted(found))
 
 

@@ -143,14 +143,25 @@ def is_in(item: Value, values: Sequence[Value]) -> Value:
 
 
 def is_in_literals(item: Value, values: Sequence[object]) -> Value | None:
-    """`item IN (values)` in one lookup, for whole numbers or texts of Python; None where `is_in` must compare each.
+    """`item IN (values)` in one lookup, for numbers or texts of Python; None where `is_in` must compare each.
 
     Making a scalar of each of 200,000 values, for each batch, took most of the time of such a filter.
     """
     kinds = {type(value) for value in values} - {type(None)}
-    if is_scalar(item) or len(values) < 4 or len(kinds) != 1:
+    if is_scalar(item) or len(values) < 4 or not kinds:
         return None
     subject, wanted = plain(item), [value for value in values if value is not None]
+    if float in kinds and kinds <= {int, float}:
+        numbers = _exact(wanted)
+        if numbers is None or not (pa.types.is_integer(subject.type) or subject.type == pa.float64()):
+            return None
+        if subject.type == pa.float64():
+            members = array_of([float(number) for number in numbers], pa.float64())
+            return _with_nulls(_member(subject, members), subject, has_null=None in values)
+        # No whole number equals one that has a fraction.
+        wanted, kinds = [int(number) for number in numbers if number == int(number)], {int}
+    if len(kinds) != 1:
+        return None
     if kinds == {int} and pa.types.is_integer(subject.type):
         limits = np.iinfo(subject.type.to_pandas_dtype())
         least, most = int(limits.min), int(limits.max)
@@ -159,6 +170,12 @@ def is_in_literals(item: Value, values: Sequence[object]) -> Value | None:
         return None
     found = pc.is_in(subject, value_set=array_of(wanted, subject.type))
     return _with_nulls(found, subject, has_null=None in values)
+
+
+def _exact(values: Sequence[object]) -> list[int | float] | None:
+    """Numbers that whole numbers and doubles hold alike; None where one is not."""
+    found = [value for value in values if isinstance(value, (int, float)) and -(2**53) < value < 2**53]
+    return found if len(found) == len(values) else None
 
 
 def _member(subject: Value, members: Value) -> Value:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +26,15 @@ from lance_core.expr import ast
 from lance_core.expr.ast import Expr
 from lance_core.expr.evaluate import type_of
 from lance_core.expr.literals import decode_hex, parse_instant, parse_interval, parse_number
+from lance_core.expr.long_lists import cut_long_lists
 from lance_core.expr.system import SYSTEM_COLUMNS
 
 MAX_CHARACTERS = 16 << 20
 MAX_DEPTH = 256
 MAX_OPERATORS = 5000
 _PIECES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|[()\[\]]|\b(?:and|or|not|case)\b", re.IGNORECASE)
+Lists = Mapping[str, tuple[ast.Literal, ...]]
+_NO_LISTS: Lists = MappingProxyType({})
 _JOIN = "To compare with many values, use IN (...) or join with a table of the values."
 
 
@@ -58,10 +63,11 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
             f"expected an SQL expression, got {sql!r}",
             cure='Omit the filter to read all rows; "true" selects all in a delete or an update.',
         )
-    check_size(sql)
-    tree = _parse_tree(sql)
+    if len(sql) > MAX_CHARACTERS:
+        check_size(sql)
+    tree, lists = _tree_and_lists(sql)
     try:
-        expr = ast.settled(_Translator(sql, schema).translate(tree))
+        expr = ast.settled(_Translator(sql, schema, lists).translate(tree))
         type_of(expr, schema)
     except FilterError as error:
         if sql in str(error):
@@ -98,6 +104,16 @@ def check_size(sql: str) -> None:
         raise _too_deep(sql)
     if operators > MAX_OPERATORS:
         raise FilterError(f"the filter has {operators:,} ANDs, ORs and NOTs, the limit is {MAX_OPERATORS:,}", cure=_JOIN)
+
+
+def _tree_and_lists(sql: str) -> tuple[Any, Lists]:
+    """The tree and the long lists that it has marks for. An error tells places of the whole text."""
+    short, lists = cut_long_lists(sql)
+    check_size(short)
+    if lists:
+        with suppress(FilterError):
+            return _parse_tree(short), lists
+    return _parse_tree(sql), {}
 
 
 def _parse_tree(sql: str) -> Any:
@@ -142,8 +158,9 @@ def _shorten(sql: str) -> str:
 class _Translator:
     """Turns sqlglot nodes into ours; one method or table row per kind of node."""
 
-    def __init__(self, sql: str, schema: pa.Schema) -> None:
+    def __init__(self, sql: str, schema: pa.Schema, lists: Lists = _NO_LISTS) -> None:
         self._sql = sql
+        self.lists = lists
         self._schema = schema
 
     def translate(self, node: Any) -> Expr:
@@ -290,7 +307,10 @@ def _is(translator: _Translator, node: Any) -> Expr:
 def _in(translator: _Translator, node: Any) -> Expr:
     if node.args.get("query") is not None or node.args.get("unnest") is not None or not node.expressions:
         raise FilterError(f"{node.sql()!r} is not supported in a filter", cure="IN needs a list of at least one value.")
-    return _negated(node, ast.In(translator.translate(node.this), tuple(map(_instant, translator.all(node.expressions)))))
+    first = node.expressions[0]
+    values = translator.lists.get(first.this) if type(first).__name__ == "Literal" and first.is_string else None
+    found = tuple(map(_instant, translator.all(node.expressions))) if values is None else values
+    return _negated(node, ast.In(translator.translate(node.this), found))
 
 
 def _between(translator: _Translator, node: Any) -> Expr:

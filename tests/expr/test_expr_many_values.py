@@ -42,7 +42,7 @@ def test_more_values_take_no_more_calls(quote: str) -> None:
     assert many < few + 200
 
 
-@pytest.mark.parametrize("arrow_type", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()], ids=str)
+@pytest.mark.parametrize("arrow_type", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64(), pa.float64()], ids=str)
 @pytest.mark.parametrize(
     "values",
     [
@@ -52,6 +52,9 @@ def test_more_values_take_no_more_calls(quote: str) -> None:
         "18446744073709551615, 1, -5, 3",
         "300, 301, 302, 303",
         "1, 1, 1, NULL",
+        "1.0, 2.5, 3.0, 4",
+        "0.5, NULL, 5.0, 100.25",
+        "0.5, 1.5, 2.5, 3.5",
     ],
 )
 @pytest.mark.parametrize("word", ["IN", "NOT IN"])
