@@ -174,7 +174,7 @@ class _Aborting:
             self._sort(key)
 
     def _abort_waiting(self, keys: Sequence[Key]) -> list[Key]:
-        """Abort the finished ones, and what has taken the place of one, for as long as a commit brings them up meanwhile:
+        """Abort the finished ones, and what has taken the place of one, for as long as commits bring them up:
         else the work that was reported as removed is published. Returns all attempts that this concerns."""
         for _ in range(_MAX_ROUNDS):
             waiting = [*dict.fromkeys(key for key in map(self._waiting, keys) if key is not None)]
