@@ -37,6 +37,30 @@ def take(array: pa.Array[Any], indices: npt.NDArray[Any]) -> pa.Array[Any]:
     return pick.take(array, arrow_of(indices))
 
 
+def with_buffers(array: pa.Array[Any]) -> pa.Array[Any]:
+    """The array, with memory for each empty child of a list that came without, as Arrow's streams have them: Arrow's cast to
+    lists of a fixed size reads there, and ends the process."""
+    kind: Any = array.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        given = [cast("Any", array).values]
+    elif pa.types.is_struct(kind) and array.offset == 0:
+        given = [cast("Any", array).field(number) for number in range(kind.num_fields)]
+    else:
+        return array
+    children = [_with_buffer(child) for child in given]
+    if all(child is before for child, before in zip(children, given, strict=True)):
+        return array
+    own = array.buffers()[: kind.num_buffers]
+    return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, cast("Any", children))
+
+
+def _with_buffer(child: pa.Array[Any]) -> pa.Array[Any]:
+    is_bare = any(buffer is None or buffer.address == 0 for buffer in child.buffers()[1:])
+    if len(child) == 0 and is_bare and not pa.types.is_null(child.type):
+        return cast("pa.Array[Any]", pa.array([], cast("Any", child.type)))
+    return with_buffers(child)
+
+
 def numbers_of(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> list[int]:
     """The values of a column of integers without nulls."""
     return cast("list[int]", column.to_pylist())

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrow.buffers import with_buffers
 from lance_core.arrow.kinds import as_dictionary, as_extension, as_list, as_struct, list_type
 from lance_core.arrow.logical import BLOB_V2, EXTENSION_NAME
 from lance_core.arrow.to_arrow import schema_to_arrow
@@ -123,7 +124,7 @@ def cast_array(array: pa.Array[Any], target: pa.DataType, *, path: str) -> pa.Ar
         return _cast_list(array, target, path=path)
     if _is_harmless(array.type, target):
         try:
-            return pc.cast(array, target, safe=True)
+            return pc.cast(with_buffers(array), target, safe=True)
         except ARROW_ERRORS as error:
             raise _mismatch(array.type, target, path=path) from error
     raise _mismatch(array.type, target, path=path)

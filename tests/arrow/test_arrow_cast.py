@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from lance_core.arrow import cast_batch, schema_from_arrow
+from lance_core.arrow.buffers import with_buffers
 from lance_core.errors import SchemaMismatchError
+from lance_core.jobs.sources.conform import Conformer
 
 
 def cast(array: pa.Array, field: pa.Field) -> pa.Array:
@@ -94,3 +96,29 @@ def test_missing_column_is_named() -> None:
 def test_json_text_gets_its_type() -> None:
     got = cast(pa.array(['{"a":1}', None], pa.large_string()), pa.field("c", pa.json_(pa.string())))
     assert got.type == pa.json_(pa.string())
+
+
+def _sent(kind: pa.DataType, offsets: bytes, child: pa.Array, *, length: int, nulls: bool) -> pa.Array:
+    """A list as another language's Arrow may send it: its child without a buffer."""
+    validity = pa.py_buffer(b"\0") if nulls else None
+    return pa.Array.from_buffers(kind, length, [validity, pa.py_buffer(offsets)], children=[child])
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_lists_without_a_value_and_without_a_buffer(large: bool) -> None:
+    """Arrow's own cast ends the process."""
+    bare = pa.Array.from_buffers(pa.float32(), 0, [None, None])
+    kind = pa.large_list(pa.float32()) if large else pa.list_(pa.float32())
+    lists = _sent(kind, bytes(3 * (8 if large else 4)), bare, length=2, nulls=True)
+    vectors = pa.list_(pa.float32(), 2)
+    assert Conformer(pa.schema([pa.field("v", vectors)]), uri="t").apply(
+        pa.record_batch([lists], names=["v"])
+    ).column(0).to_pylist() == [None, None]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([pa.field("v", kind)])) as stream:
+        stream.write_batch(pa.record_batch([lists], names=["v"]))
+    sent = pa.ipc.open_stream(sink.getvalue()).read_next_batch()
+    assert Conformer(pa.schema([pa.field("v", vectors)]), uri="t").apply(sent).column(0).to_pylist() == [None, None]
+    assert with_buffers(pa.array([[1.0], None])).equals(pa.array([[1.0], None]))
+    inside = pa.StructArray.from_arrays([lists], names=["v"])
+    assert with_buffers(inside).field(0).cast(vectors).to_pylist() == [None, None]

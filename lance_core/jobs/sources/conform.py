@@ -28,6 +28,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_core.arrow.buffers import with_buffers
 from lance_core.arrow.cast import ExactBatches, cast_array, check_nulls
 from lance_core.errors import FilterError, SchemaMismatchError
 from lance_core.expr.casts import cast_as
@@ -163,7 +164,7 @@ class Conformer:
             if pt.is_floating(storage.type) and pt.is_decimal(field.type):
                 return cast_as(storage, field.type, safe=False)
             # Values first, under nullable types: Arrow refuses to cast to a nested field that is not nullable.
-            cast = storage.cast(relaxed(field.type), safe=True)
+            cast = with_buffers(storage).cast(relaxed(field.type), safe=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, FilterError) as error:
             raise SchemaMismatchError(
                 f"column {field.name!r}: a value of {column.type} cannot be converted to {field.type}: {error}",
