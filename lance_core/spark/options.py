@@ -44,6 +44,7 @@ class SourceOptions:
     data_storage_version: str | None = None
     schema_drift: str = "fail"
     if_moved: str = "fail"
+    allow_empty: bool = False
     unsealed_indices: Unsealed = "use"
 
 
@@ -113,6 +114,7 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "datastorageversion": ("data_storage_version", str),
     "schemadrift": ("schema_drift", str),
     "ifmoved": ("if_moved", str),
+    "allowempty": ("allow_empty", _flag),
     "unsealedindices": ("unsealed_indices", parse_unsealed),
 }
 """Lower-case option name -> (field, converter)."""

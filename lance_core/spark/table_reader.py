@@ -67,7 +67,8 @@ class TableReader:
         self.target = target
         self._num_fragments = len(snapshot.manifest.fragments)
         whole = snapshot.arrow_schema
-        asked = pa.schema([whole.field(name) for name in self._columns])  # Spark's types know no length of a vector
+        # Spark's types know no length of a vector.
+        asked = pa.schema([whole.field(name) if name in whole.names else target.field(name) for name in self._columns])
         self._size = estimated_size(read=asked, table=whole, fragments=snapshot.manifest.fragments)
         self._filter = options.filter
         if options.filter:

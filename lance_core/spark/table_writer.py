@@ -15,22 +15,39 @@ in a version. Nothing of PySpark is imported here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name
-from lance_core.errors import InputError
+from lance_core.errors import CommitConflictError, InputError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.kinds import carry_out, spec_from_plain
 from lance_core.jobs.plans.append import plan_append
+from lance_core.jobs.plans.assumptions import assumes_predicate
+from lance_core.jobs.plans.delete import StageDelete
+from lance_core.jobs.plans.edit_fragments import edit_work, group_fragments
 from lance_core.jobs.plans.overwrite import plan_overwrite
-from lance_core.jobs.runtime.lifecycle import abort_after, clear_dead, close_attempt, find_done, look_at, open_attempt
-from lance_core.jobs.runtime.protocols import TaskResult
+from lance_core.jobs.plans.replace_where import plan_replace
+from lance_core.jobs.runtime.lifecycle import (
+    SECOND_PASS,
+    abort_after,
+    clear_dead,
+    close_attempt,
+    find_done,
+    look_at,
+    on_tick_of,
+    open_attempt,
+)
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.runtime.protocols import Shape, TaskResult
 from lance_core.jobs.sources.source_files import SourceFile
+from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.identity import random_identity
-from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, OverwriteSpec
+from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec
+from lance_core.publish.abort import abort_attempt
 from lance_core.spark.options import SourceOptions
 
 _UNSEEN_SECONDS = 7 * 24 * 3600.0
@@ -59,8 +76,9 @@ class _Planner:
         """The rows that Spark will pass."""
         return _Written(self._schema)
 
-    def open_tasks(self, num_tasks: int) -> Any:  # pragma: no cover - a write has rows
-        raise NotImplementedError
+    def open_tasks(self, num_tasks: int) -> Any:
+        """Nothing: a second pass is made by `TableWriter.commit`, in a process that has no plan any more."""
+        return None
 
     def open_expressions(self, *_: Any) -> Any:  # pragma: no cover - a write computes nothing
         raise NotImplementedError
@@ -70,10 +88,20 @@ class _Planner:
 
 
 class TableWriter:
-    """Writes a DataFrame once. With an `identity`, a query that is run again adds nothing."""
+    """Writes a DataFrame once. With an `identity`, a query that is run again adds nothing. `overwrite`: all rows, and the
+    schema; `where`: the rows go that this filter selects, and the new ones must satisfy it. `read_version`: of the table
+    when the rows were computed from it, so that the commit refuses when others have added or changed rows since."""
 
-    def __init__(self, options: SourceOptions, target: pa.Schema, *, overwrite: bool) -> None:
-        self._spec = spec_of(options, overwrite=overwrite)
+    def __init__(
+        self,
+        options: SourceOptions,
+        target: pa.Schema,
+        *,
+        overwrite: bool,
+        where: str | None = None,
+        read_version: int | None = None,
+    ) -> None:
+        self._spec = spec_of(options, overwrite=overwrite, where=where)
         self._options = options
         store = self._store()
         self._done = find_done(store, self._spec)
@@ -81,13 +109,19 @@ class TableWriter:
             return
         clear_dead(store, self._spec.identity)
         table, planner = look_at(store, self._spec), _Planner(target)
+        if read_version is not None:
+            table = replace(table, manifest=load_manifest(store, read_version))
         if isinstance(self._spec, OverwriteSpec):
             plan = plan_overwrite(self._spec, table, planner)
+        elif isinstance(self._spec, ReplaceWhereSpec):
+            plan = plan_replace(self._spec, table, planner)
         else:
             plan = plan_append(self._spec, table, planner)
         self._attempt = open_attempt(self._spec, plan.table)
         self._work = plan.make_work(self._attempt)
         self._conclude, self._properties = plan.conclude, dict(plan.properties)
+        if read_version is not None and not overwrite:
+            self._properties |= assumes_predicate("TRUE")
 
     def write(self, partition: int, task: str, batches: Iterator[pa.RecordBatch]) -> TaskResult | None:
         """One task, by the number of its partition and a name of its try. None when the work was done before."""
@@ -98,13 +132,29 @@ class TableWriter:
         store = self._store()
         if self._done is None:
             known = [result for result in results if result is not None]
+            known += self._replaced(store)
             close_attempt(store, self._attempt, known, conclude=self._conclude, properties=self._properties)
         if self._options.stage_only or (self._done is not None and self._done.version is not None):
             return
-        commit = CommitSpec(
-            uri=self._spec.uri, storage_options=self._spec.storage_options, identities=(self._spec.identity,)
+        publish(self._spec, self._attempt.attempt if self._done is None else self._done.staged.attempt)
+
+    def _replaced(self, store: Any) -> list[TaskResult]:
+        """What becomes of the rows that `where` selects: found and deleted here, by the driver."""
+        if not isinstance(self._spec, ReplaceWhereSpec) or not self._attempt.read_version:
+            return []
+        manifest = load_manifest(store, self._attempt.read_version)
+        groups = group_fragments(manifest.fragments, rows=self._spec.rows_per_task)
+        staging = StageDelete(self._spec.predicate)
+        work = edit_work(
+            self._spec,
+            self._attempt,
+            groups,
+            staging,
+            progress_seconds=self._spec.progress_seconds,
+            first_partition=SECOND_PASS,
         )
-        carry_out(commit, _Planner(pa.schema([])))
+        runner = LocalRunner()
+        return [*runner.run(work, runner.open_tasks(len(groups)), Shape(), on_tick_of(store, self._attempt))]
 
     def abort(self) -> None:
         """Remove what the tasks wrote, when it certainly is in no version."""
@@ -122,10 +172,32 @@ def table_of(options: SourceOptions) -> str:
     return f"{options.uri.rstrip('/')}/{TREE}/{check_branch_name(options.branch)}"
 
 
-def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | OverwriteSpec:
+def publish(spec: JobSpec, attempt: str) -> None:
+    """Commit what an attempt staged under a spec's identity. What is refused is aborted: nobody else would commit it.
+
+    RetryableConflictError where others made the statement's rows wrong.
+    """
+    commit = CommitSpec(uri=spec.uri, storage_options=spec.storage_options, identities=(spec.identity,))
+    try:
+        carry_out(commit, LocalRunner())
+    except CommitConflictError as error:
+        abort_attempt(resolve_store(spec.uri, spec.resolved_options()), spec.identity, attempt)
+        if not isinstance(error, RetryableConflictError):
+            raise
+        raise RetryableConflictError(
+            f"other writers changed {spec.uri} while the statement ran, so that its rows are no longer right",
+            uri=spec.uri,
+            cure="The rows of the table are as they were. Run the statement again.",
+        ) from error
+
+
+def spec_of(
+    options: SourceOptions, *, overwrite: bool, where: str | None = None
+) -> AppendSpec | OverwriteSpec | ReplaceWhereSpec:
     """The job spec of a DataFrame write. InputError for an option value that no spec takes."""
+    kind = "overwrite" if overwrite else "append" if where is None else "replace_where"
     plain: dict[str, Any] = {
-        "kind": "overwrite" if overwrite else "append",
+        "kind": kind,
         "uri": table_of(options),
         "storage_options": dict(options.storage),
         "identity": options.identity or random_identity(),
@@ -139,6 +211,10 @@ def spec_of(options: SourceOptions, *, overwrite: bool) -> AppendSpec | Overwrit
             plain[name] = getattr(options, name)
     if overwrite:
         plain["if_moved"] = options.if_moved
+    if where is not None:
+        plain["predicate"] = where
+    if kind != "append":
+        plain["allow_empty"] = options.allow_empty
     spec = spec_from_plain(plain)
-    assert isinstance(spec, (AppendSpec, OverwriteSpec))
+    assert isinstance(spec, (AppendSpec, OverwriteSpec, ReplaceWhereSpec))
     return spec

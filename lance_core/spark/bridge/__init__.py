@@ -12,6 +12,7 @@ it asks `worker` processes of this library, in the interpreter of `spark.pyspark
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from lance_core.errors import InputError
 
 JAR = "lance-bridge.jar"
 SOURCE = "lance.DefaultSource"
+CATALOG = "lancecore.spark.LanceCatalog"
+CATALOG_WITH_CALL = "lancecore.spark.v4.LanceCatalog"
 _FAST = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _EXTENSIBLE = (".MutableURLClassLoader", ".ChildFirstURLClassLoader")
 """Spark's own loaders of an application's classes."""
@@ -30,8 +33,10 @@ def jar_path() -> str:
     return str(Path(__file__).with_name(JAR))
 
 
-def configure(builder: Any) -> Any:
+def configure(builder: Any, *, catalogs: Mapping[str, Mapping[str, str]] | None = None) -> Any:
     """A session builder whose sessions have the bridge; what it says of jars and Java options already is kept.
+
+    `catalogs`: name in SQL -> settings of a catalog, such as `{"lake": {"uri": "s3://lake", "region": "eu-west-1"}}`.
 
     >>> configure(SparkSession.builder.master("local[2]")).getOrCreate()                          # doctest: +SKIP
     """
@@ -41,7 +46,18 @@ def configure(builder: Any) -> Any:
     for name in _FAST_OPTIONS:
         options = str(given.get(name, ""))
         builder = builder.config(name, options if _FAST in options else f"{options} {_FAST}".strip())
+    for name, settings in (catalogs or {}).items():
+        builder = builder.config(f"spark.sql.catalog.{name}", catalog_class())
+        for setting, value in settings.items():
+            builder = builder.config(f"spark.sql.catalog.{name}.{setting}", str(value))
     return builder
+
+
+def catalog_class() -> str:
+    """The class for `spark.sql.catalog.NAME` in this Spark: from 4.0 on its SQL has CALL, for which it is another one."""
+    from pyspark import __version__ as release
+
+    return CATALOG if int(release.split(".")[0]) < 4 else CATALOG_WITH_CALL
 
 
 def enable(spark: Any) -> None:

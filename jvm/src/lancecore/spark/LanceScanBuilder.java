@@ -46,7 +46,8 @@ final class LanceScanBuilder
     // Whole columns: a struct of which Spark needs a part is read as it is.
     List<StructField> kept = new ArrayList<>();
     for (StructField field : required.fields()) {
-      kept.add(table.fields()[table.fieldIndex(field.name())]);
+      boolean own = Arrays.asList(table.fieldNames()).contains(field.name());
+      kept.add(own ? table.fields()[table.fieldIndex(field.name())] : field); // else a system column
     }
     read = new StructType(kept.toArray(new StructField[0]));
   }

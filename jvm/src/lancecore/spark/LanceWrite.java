@@ -1,17 +1,24 @@
 package lancecore.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.SupportsTruncate;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.types.StructType;
 
 /** One write of a DataFrame: begun, staged and committed by Python on the driver, its rows written by workers. */
@@ -31,6 +38,12 @@ final class LanceWrite implements BatchWrite {
     return new ColumnWriter.Factory(writer, arrowSchema);
   }
 
+  /** Of tasks that ran twice Spark passes one result on, and only what it names is staged. */
+  @Override
+  public boolean useCommitCoordinator() {
+    return false;
+  }
+
   @Override
   public void commit(WriterCommitMessage[] messages) {
     Planner.commit(writer, results(messages));
@@ -41,7 +54,7 @@ final class LanceWrite implements BatchWrite {
     Planner.abort(writer);
   }
 
-  private static List<String> results(WriterCommitMessage[] messages) {
+  static List<String> results(WriterCommitMessage[] messages) {
     List<String> found = new ArrayList<>();
     for (WriterCommitMessage message : messages) {
       if (message != null) {
@@ -74,15 +87,21 @@ final class LanceWrite implements BatchWrite {
     }
   }
 
-  /** Append, or overwrite where Spark truncates first. */
-  static final class Builder implements WriteBuilder, SupportsTruncate {
+  /** Append, overwrite where Spark truncates first, or the rows of a filter anew. */
+  static final class Builder implements WriteBuilder, SupportsOverwriteV2 {
     private final Map<String, String> options;
     private final StructType schema;
+    private final String query;
+    private final Supplier<String> read;
     private boolean overwrite;
+    private ArrayNode where;
 
-    Builder(Map<String, String> options, StructType schema) {
+    /** `read`: the version that the rows depend on, null where they depend on none. */
+    Builder(Map<String, String> options, LogicalWriteInfo info, Supplier<String> read) {
+      this.read = read;
       this.options = options;
-      this.schema = schema;
+      this.schema = info.schema();
+      this.query = info.queryId();
     }
 
     @Override
@@ -92,18 +111,108 @@ final class LanceWrite implements BatchWrite {
     }
 
     @Override
+    public boolean canOverwrite(Predicate[] predicates) {
+      ArrayNode described = Predicates.describeAll(predicates);
+      return described != null && Planner.isExact(options, null, described);
+    }
+
+    @Override
+    public WriteBuilder overwrite(Predicate[] predicates) {
+      where = Predicates.describeAll(predicates);
+      return this;
+    }
+
+    @Override
     public Write build() {
       return new Write() {
         @Override
         public BatchWrite toBatch() {
-          return new LanceWrite(schema, Planner.begin(options, schema, overwrite));
+          return new LanceWrite(schema, Planner.begin(options, schema, overwrite, where, read.get()));
+        }
+
+        @Override
+        public StreamingWrite toStreaming() {
+          return new Stream(options, schema, overwrite, query);
         }
 
         @Override
         public String description() {
-          return overwrite ? "lance overwrite" : "lance append";
+          return overwrite ? "lance overwrite" : where == null ? "lance append" : "lance replace where";
         }
       };
+    }
+  }
+
+  /**
+   * One batch of a stream, of which Spark makes an object each. The query's id, which lives in the checkpoint, and the batch's
+   * number are the identity of the write: a batch that is run again after it was committed adds nothing.
+   */
+  private static final class Stream implements StreamingWrite {
+    private static final String BATCH = "streaming.sql.batchId";
+    private final Map<String, String> options;
+    private final StructType schema;
+    private final boolean overwrite;
+    private final String query;
+    private long batch = -1;
+    private String writer;
+
+    Stream(Map<String, String> options, StructType schema, boolean overwrite, String query) {
+      this.options = options;
+      this.schema = schema;
+      this.overwrite = overwrite;
+      this.query = query;
+    }
+
+    @Override
+    public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+      String number = SparkSession.active().sparkContext().getLocalProperty(BATCH);
+      if (number == null) {
+        throw new UnsupportedOperationException("lance: a stream is written in micro-batches; Trigger.Continuous is not supported");
+      }
+      batch = Long.parseLong(number);
+      JsonNode begun = Planner.beginBatch(options, schema, overwrite, query, batch);
+      writer = begun.get("writer").asText();
+      return new StreamFactory(new ColumnWriter.Factory(writer, Base64.getDecoder().decode(begun.get("arrow").asText())), batch);
+    }
+
+    @Override
+    public boolean useCommitCoordinator() {
+      return false;
+    }
+
+    @Override
+    public void commit(long epoch, WriterCommitMessage[] messages) {
+      if (epoch != batch) {
+        throw new IllegalStateException("lance: batch " + batch + " was begun, and " + epoch + " is committed");
+      }
+      Planner.commit(writer, results(messages));
+    }
+
+    @Override
+    public void abort(long epoch, WriterCommitMessage[] messages) {
+      if (writer != null) {
+        Planner.abort(writer);
+      }
+    }
+  }
+
+  private static final class StreamFactory implements StreamingDataWriterFactory {
+    private static final long serialVersionUID = 1L;
+    private final ColumnWriter.Factory factory;
+    private final long batch;
+
+    StreamFactory(ColumnWriter.Factory factory, long batch) {
+      this.factory = factory;
+      this.batch = batch;
+    }
+
+    @Override
+    public org.apache.spark.sql.connector.write.DataWriter<org.apache.spark.sql.catalyst.InternalRow> createWriter(
+        int partition, long task, long epoch) {
+      if (epoch != batch) {
+        throw new IllegalStateException("lance: batch " + batch + " was begun, and a task of " + epoch + " writes");
+      }
+      return factory.createWriter(partition, task);
     }
   }
 }

@@ -3,7 +3,9 @@ package lancecore.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Locale;
 import java.util.Map;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -47,10 +49,7 @@ final class Planner {
   }
 
   static Plan plan(Map<String, String> options, String at, StructType read, ArrayNode filters, int limit, int parallelism) {
-    ObjectNode request = request("plan", options);
-    if (at != null) {
-      request.put("at", at);
-    }
+    ObjectNode request = atVersion(request("plan", options), at);
     request.put("schema", read.json());
     request.set("filters", filters);
     request.put("limit", limit);
@@ -59,17 +58,47 @@ final class Planner {
   }
 
   static long count(Map<String, String> options, String at) {
-    ObjectNode request = request("count", options);
-    if (at != null) {
-      request.put("at", at);
-    }
-    return Workers.ask(request).get("rows").asLong();
+    return Workers.ask(atVersion(request("count", options), at)).get("rows").asLong();
   }
 
-  static JsonNode begin(Map<String, String> options, StructType schema, boolean overwrite) {
+  /** Whether Lance decides of every row as Spark does. */
+  static boolean isExact(Map<String, String> options, String at, ArrayNode predicates) {
+    return Workers.ask(atVersion(request("exact", options), at).set("filters", predicates)).get("exact").asBoolean();
+  }
+
+  /** Deletes, at once, the rows of the newest version that satisfy all predicates. */
+  static void delete(Map<String, String> options, String at, ArrayNode predicates) {
+    Workers.ask(atVersion(request("delete", options), at).set("filters", predicates));
+  }
+
+  /**
+   * Begins a write; `where`: the rows that it replaces, null for none or all; `read`: the version that its rows depend on, null
+   * for none.
+   */
+  static JsonNode begin(Map<String, String> options, StructType schema, boolean overwrite, ArrayNode where, String read) {
+    ObjectNode request = atVersion(request("begin", options), read);
+    request.put("schema", schema.json());
+    request.put("overwrite", overwrite);
+    if (where != null) {
+      request.set("where", where);
+    }
+    return Workers.ask(request);
+  }
+
+  /** Begins a batch of a stream, which is committed once however often it is run. */
+  static JsonNode beginBatch(Map<String, String> options, StructType schema, boolean overwrite, String query, long batch) {
     ObjectNode request = request("begin", options);
     request.put("schema", schema.json());
     request.put("overwrite", overwrite);
+    request.put("query", query).put("batch", batch);
+    return Workers.ask(request);
+  }
+
+  /** Begins an UPDATE, a MERGE or a DELETE on the version that it reads. */
+  static JsonNode beginEdit(
+      Map<String, String> options, String at, StructType schema, RowLevelOperation.Command command) {
+    ObjectNode request = atVersion(request("begin_edit", options), at);
+    request.put("schema", schema.json()).put("statement", command.name().toLowerCase(Locale.ROOT));
     return Workers.ask(request);
   }
 
@@ -81,6 +110,10 @@ final class Planner {
 
   static void abort(String writer) {
     Workers.ask(Worker.JSON.createObjectNode().put("do", "abort").put("writer", writer));
+  }
+
+  private static ObjectNode atVersion(ObjectNode request, String at) {
+    return at == null ? request : request.put("at", at);
   }
 
   private static ObjectNode request(String name, Map<String, String> options) {

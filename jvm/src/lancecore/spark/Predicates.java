@@ -28,6 +28,20 @@ final class Predicates {
 
   private Predicates() {}
 
+  /** All of some predicates, or null where one of them cannot be described. */
+  static ArrayNode describeAll(Predicate[] predicates) {
+    ArrayNode found = Worker.JSON.createArrayNode();
+    for (Predicate predicate : predicates) {
+      ObjectNode described = predicate.name().equals("ALWAYS_TRUE") ? Worker.JSON.createObjectNode().put("op", "TRUE")
+          : describe(predicate);
+      if (described == null) {
+        return null;
+      }
+      found.add(described);
+    }
+    return found;
+  }
+
   /** Null where a predicate has something that is neither a column, a plain value nor one of the names above. */
   static ObjectNode describe(Predicate predicate) {
     Expression[] children = predicate.children();
