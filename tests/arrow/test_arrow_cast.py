@@ -111,9 +111,9 @@ def test_lists_without_a_value_and_without_a_buffer(large: bool) -> None:
     kind = pa.large_list(pa.float32()) if large else pa.list_(pa.float32())
     lists = _sent(kind, bytes(3 * (8 if large else 4)), bare, length=2, nulls=True)
     vectors = pa.list_(pa.float32(), 2)
-    assert Conformer(pa.schema([pa.field("v", vectors)]), uri="t").apply(
-        pa.record_batch([lists], names=["v"])
-    ).column(0).to_pylist() == [None, None]
+    assert Conformer(pa.schema([pa.field("v", vectors)]), uri="t").apply(pa.record_batch([lists], names=["v"])).column(
+        0
+    ).to_pylist() == [None, None]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, pa.schema([pa.field("v", kind)])) as stream:
         stream.write_batch(pa.record_batch([lists], names=["v"]))

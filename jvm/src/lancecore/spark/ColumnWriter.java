@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.arrow.vector.ipc.ReadChannel;
@@ -49,9 +50,19 @@ final class ColumnWriter implements DataWriter<InternalRow> {
   public void write(InternalRow row) throws IOException {
     columns.write(row);
     gathered++;
-    if (gathered == MOST_ROWS || gathered % ROWS_BETWEEN_LOOKS == 0 && columns.sizeInBytes() > MOST_BYTES) {
+    if (gathered == MOST_ROWS || gathered % ROWS_BETWEEN_LOOKS == 0 && size() > MOST_BYTES) {
       flush();
     }
+  }
+
+  /** Bytes gathered; Spark's own writer tells them from 4.0 on only. */
+  private long size() {
+    long bytes = 0;
+    for (FieldVector column : root.getFieldVectors()) {
+      column.setValueCount(gathered); // else its size is that of the last batch
+      bytes += column.getBufferSizeFor(gathered);
+    }
+    return bytes;
   }
 
   private void flush() throws IOException {
