@@ -36,7 +36,7 @@ from lance_core.publish.model import StagedTransaction
 from lance_core.spark.bridge import catalog
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import all_to_sql, to_sql
-from lance_core.spark.edit_writer import RowChanges, EditWriter
+from lance_core.spark.edit_writer import EditWriter, RowChanges
 from lance_core.spark.options import SourceOptions, parse_options
 from lance_core.spark.streaming import batch_identity
 from lance_core.spark.table_reader import FragmentGroup, TableReader, open_read_snapshot, read_schema
