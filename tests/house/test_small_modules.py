@@ -21,7 +21,6 @@ APART = {
     "lance_core.computed.evidence": "the format of the bytes beside a value, which docs/freshness.md describes",
     "lance_core.jobs.publish.trust": "what may run from a record: pure, and tested alone",
     "lance_core.jobs.acts.recall": "a measure over arrays: tested alone",
-    "lance_core.jobs.plans.delete": _ROW,
     "lance_core.expr.long_lists": "a grammar of its own: pure, and tested alone",
     "lance_core.namespace.listing": "one of two forms of a catalog, beside `manifest_table`",
     "lance_core.pages.read.indexed": _ROW,
