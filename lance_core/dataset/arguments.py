@@ -9,13 +9,14 @@
     @written_out(OpenOptions)
     def dataset(uri, **options: Unpack[OpenOptions]): check_options("dataset", options, OpenOptions)
 
-An argument that nobody knows is a TypeError, as for any function.
+An argument that nobody knows is a TypeError, as for any function. A module with such a TypedDict has no
+`from __future__ import annotations`: as texts its marks would be lost.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import Any, ForwardRef, TypeVar, get_args
 
 from lance_core.errors import InputError
 
@@ -47,6 +48,9 @@ def check_options(verb: str, given: Mapping[str, object], kind: type) -> None:
 def written_out(kind: type) -> Callable[[_Function], _Function]:
     """Show the arguments of a TypedDict in a function's signature, in the place of its `**options`."""
 
+    for annotation in kind.__annotations__.values():
+        _mark(annotation)  # refuses texts when the module is imported
+
     def mark(function: _Function) -> _Function:
         signature = inspect.signature(function)
         plain = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
@@ -63,4 +67,6 @@ def written_out(kind: type) -> Callable[[_Function], _Function]:
 
 
 def _mark(annotation: Any) -> NotImplementedHere | None:
+    if isinstance(annotation, (str, ForwardRef)):
+        raise TypeError(f"the annotation {annotation!r} is a text, so that its mark is lost")
     return next((item for item in get_args(annotation)[1:] if isinstance(item, NotImplementedHere)), None)

@@ -6,6 +6,7 @@ What SQL left behind is read by the official library.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -318,6 +319,13 @@ def test_a_stream_adds_each_batch_once(orders: Any, tmp_path: Path) -> None:
     run()
     found: list[Any] = lance.dataset(table.uri).to_table().column("id").to_pylist()
     assert sorted(found) == [1, 1, 2, 3, 10, 11, 12]
+
+
+def test_the_example_of_the_page_runs(spark: Any, tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    (text,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "catalogs=" in block]
+    exec(compile(text.replace("s3://lake", str(tmp_path)), "spark.md", "exec"), {"__name__": "example"})
+    assert _official(tmp_path).schema.field("v").type == pa.list_(pa.float32(), 128)
 
 
 def test_settings_of_a_catalog(tmp_path: Path) -> None:

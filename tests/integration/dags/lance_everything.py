@@ -25,6 +25,7 @@ from airflow_lance.operators.clone import LanceCloneOperator
 from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.operators.compact import LanceCompactOperator
 from airflow_lance.operators.create_table import LanceCreateTableOperator
+from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.delete import LanceDeleteOperator
 from airflow_lance.operators.describe import LanceDescribeOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
@@ -39,13 +40,16 @@ from airflow_lance.operators.optimize_indices import LanceOptimizeIndicesOperato
 from airflow_lance.operators.overwrite import LanceOverwriteOperator
 from airflow_lance.operators.publish_branch import LancePublishBranchOperator
 from airflow_lance.operators.query import LanceQueryOperator
+from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
 from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.replace_where import LanceReplaceWhereOperator
 from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.sql import LanceSqlOperator
+from airflow_lance.operators.switch_column import LanceSwitchColumnOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.transaction import LanceTransaction
+from airflow_lance.operators.undeclare_columns import LanceUndeclareColumnsOperator
 from airflow_lance.operators.update import LanceUpdateOperator
 from airflow_lance.operators.validate import LanceValidateOperator
 from airflow_lance.sensors.health import LanceFragmentHealthSensor
@@ -151,6 +155,12 @@ def make_dag(mode: str) -> DAG:
             ),
             LanceAlterColumnsOperator(task_id="alter", uri=f"{uri}.clone", alterations=[{"path": "value", "name": "worth"}]),
             LanceRenameColumnOperator(task_id="rename", uri=f"{uri}.clone", column="worth", new_name="price"),
+            LanceDeclareColumnOperator(task_id="declare", uri=f"{uri}.clone", column="half", sql="price / 2"),
+            LanceRefreshColumnsOperator(task_id="refresh", **{**spark, "uri": f"{uri}.clone"}),
+            LanceDeclareColumnOperator(task_id="declare_next", uri=f"{uri}.clone", column="half_next", sql="price / 4"),
+            LanceRefreshColumnsOperator(task_id="refresh_next", **{**spark, "uri": f"{uri}.clone"}),
+            LanceSwitchColumnOperator(task_id="switch", uri=f"{uri}.clone", column="half", version=""),
+            LanceUndeclareColumnsOperator(task_id="undeclare", uri=f"{uri}.clone", columns=["half", "half_next"]),
             LanceDropColumnsOperator(task_id="drop_columns", uri=f"{uri}.clone", columns=["twice"]),
             LanceDropIndexOperator(task_id="drop_index", uri=f"{uri}.clone", index_name="id_idx"),
             LanceErasureOperator(task_id="erase", uri=f"{uri}.clone", predicate="id = 100"),
