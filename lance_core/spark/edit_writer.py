@@ -39,12 +39,10 @@ from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec, WriteSpec
 from lance_core.spark.options import SourceOptions
-from lance_core.spark.table_writer import publish, table_of
+from lance_core.spark.table_writer import UNSEEN_SECONDS, publish, table_of
 from lance_core.table.operations.base import Operation
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
-
-_UNSEEN_SECONDS = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +53,7 @@ class EditRowsSpec(WriteSpec):
 
     statement: str
     source: SourceSpec = field(default_factory=lambda: SourceSpec(format="dataframe"))
-    progress_seconds: float = _UNSEEN_SECONDS
+    progress_seconds: float = UNSEEN_SECONDS
 
 
 @dataclass(frozen=True)

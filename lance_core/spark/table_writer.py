@@ -50,7 +50,7 @@ from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, Overwrit
 from lance_core.publish.abort import abort_attempt
 from lance_core.spark.options import SourceOptions
 
-_UNSEEN_SECONDS = 7 * 24 * 3600.0
+UNSEEN_SECONDS = 7 * 24 * 3600.0
 """Spark runs the tasks itself and nobody looks on, so they need not say how far they are."""
 
 
@@ -204,7 +204,7 @@ def spec_of(
         # The rows are passed over by Spark; the name only says so in the attempt's record.
         "source": {"format": "dataframe"},
         "schema_drift": options.schema_drift,
-        "progress_seconds": _UNSEEN_SECONDS,
+        "progress_seconds": UNSEEN_SECONDS,
     }
     for name in ("max_rows_per_file", "max_bytes_per_file", "data_storage_version"):
         if getattr(options, name) is not None:
