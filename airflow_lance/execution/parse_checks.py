@@ -17,6 +17,7 @@ from typing import Any
 
 _NAMES_OF_FUNCTIONS = ("callable", "function")
 _NAMES_OF_TEXTS = ("source", "paths", "sql")
+_NAMES_OF_DURATIONS = ("fresh_within",)
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 
 
@@ -65,6 +66,9 @@ def _rendered(value: Any, name: str) -> Any:
             return value
         if name in _NAMES_OF_TEXTS:
             return _TEMPLATE.sub("7", value)
+        if name in _NAMES_OF_DURATIONS:
+            filled = _TEMPLATE.sub("7", value).strip()
+            return f"{filled}h" if filled.isdigit() else filled
         return "parsed:parsed" if name in _NAMES_OF_FUNCTIONS else "7"
     if isinstance(value, Mapping):
         return {key: _rendered(item, str(key)) for key, item in value.items()}

@@ -15,9 +15,9 @@ from lance_core.computed.unseen import unseen_rows
 from lance_core.dataset.maintain.column_merge import plan_snapshot_merges
 from lance_core.dataset.maintain.column_merge_plan import ColumnMergeOptions
 from lance_core.dataset.maintain.validate import find_damages
-from lance_core.dataset.versions.auto_cleanup import parse_duration
 from lance_core.dataset.versions.cleanup import plan_cleanup
 from lance_core.dataset.versions.transaction_log import LogEntry
+from lance_core.durations import parse_duration
 from lance_core.errors import LanceError
 from lance_core.maintenance.findings import Check, Finding, Patient
 from lance_core.maintenance.freshness import is_late, lateness

@@ -18,7 +18,7 @@ from lance_core.commit.manifests import OpenVersion, open_or_none, version_numbe
 from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.edit.description import description_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.versions.auto_cleanup import parse_duration
+from lance_core.durations import parse_duration
 from lance_core.errors import FormatError, InputError
 from lance_core.io.store import Store
 from lance_core.table.carried import merges_column_files

@@ -20,6 +20,8 @@ from airflow_lance.operators.alter_columns import LanceAlterColumnsOperator
 from airflow_lance.operators.check import LanceCheckOperator
 from airflow_lance.operators.clone import LanceCloneOperator
 from airflow_lance.operators.create_table import LanceCreateTableOperator
+from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
+from airflow_lance.operators.describe import LanceDescribeOperator
 from airflow_lance.operators.drop_columns import LanceDropColumnsOperator
 from airflow_lance.operators.drop_index import LanceDropIndexOperator
 from airflow_lance.operators.drop_table import LanceDropTableOperator
@@ -28,6 +30,7 @@ from airflow_lance.operators.rename_column import LanceRenameColumnOperator
 from airflow_lance.operators.table_config import LanceTableConfigOperator
 from airflow_lance.triggers.version import version_event
 from lance_core.conditions import TableFacts
+from lance_core.errors import InputError
 from tests.airflow.operator_support import FakeTi, execute, ids, make_table
 
 
@@ -161,3 +164,20 @@ def test_events_of_commits_and_watchers_have_one_shape(uri: str) -> None:
     assert {"uri", "version", "rows", "incarnation"} <= watcher.keys() & commit.keys()
     assert watcher["version"] == commit["version"] == 7
     assert event_facts(SimpleNamespace(extra=None)) == {}
+
+
+@pytest.mark.parametrize("within", ["26", "26 parsecs", "{{ params.hours }} parsecs"])
+def test_a_freshness_that_is_no_duration_is_refused_when_the_dag_is_parsed(uri: str, within: str) -> None:
+    with pytest.raises(InputError, match="fresh_within") as caught:
+        LanceDescribeOperator(task_id="d", uri=uri, fresh_within=within).resolve_template_files()
+    assert "26h" in str(caught.value)
+
+
+@pytest.mark.parametrize("within", ["26h", "1h 30m", "", "{{ params.within }}", "{{ params.hours }}h", None])
+def test_a_freshness_that_is_one_or_a_template_is_not(uri: str, within: str | None) -> None:
+    LanceDescribeOperator(task_id="d", uri=uri, description="orders", fresh_within=within).resolve_template_files()
+
+
+def test_what_becomes_of_failed_rows_is_checked_when_the_dag_is_parsed(uri: str) -> None:
+    with pytest.raises(InputError, match="skipp"):
+        LanceDeclareColumnOperator(task_id="d", uri=uri, column="n", sql="id", on_error="skipp").resolve_template_files()

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.versions.auto_cleanup import parse_duration
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
+from lance_core.durations import parse_duration
 from lance_core.errors import InputError
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Field

@@ -11,29 +11,15 @@ Tagged versions stay. The commit has happened by then, so a cleanup that fails i
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
-import re
 
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.durations import parse_duration
 from lance_core.errors import InputError, LanceError
 
 log = logging.getLogger(__name__)
 
 _PREFIX = "lance.auto_cleanup."
-_PART = re.compile(r"(\d+)\s*([a-zA-Z]+)\s*")
-_UNIT_SECONDS = {
-    **dict.fromkeys(("nanos", "nsec", "ns"), 1e-9),
-    **dict.fromkeys(("usec", "us"), 1e-6),
-    **dict.fromkeys(("millis", "msec", "ms"), 1e-3),
-    **dict.fromkeys(("seconds", "second", "sec", "secs", "s"), 1.0),
-    **dict.fromkeys(("minutes", "minute", "min", "mins", "m"), 60.0),
-    **dict.fromkeys(("hours", "hour", "hrs", "hr", "h"), 3600.0),
-    **dict.fromkeys(("days", "day", "d"), 86_400.0),
-    **dict.fromkeys(("weeks", "week", "w"), 7 * 86_400.0),
-    **dict.fromkeys(("months", "month", "M"), 30.44 * 86_400.0),
-    **dict.fromkeys(("years", "year", "y"), 365.25 * 86_400.0),
-}
 
 
 def after_commit(snapshot: Snapshot) -> Snapshot:
@@ -48,17 +34,6 @@ def after_commit(snapshot: Snapshot) -> Snapshot:
     except LanceError as error:
         log.warning("%s: auto cleanup after version %d failed: %s", snapshot.uri, snapshot.version, error)
     return snapshot
-
-
-def parse_duration(text: str, *, of: str = "") -> dt.timedelta:
-    """A duration as configuration has it: "1h", "14days", "1h 30m". InputError for anything else, that
-    names what it was meant for."""
-    parts = _PART.findall(text)
-    if not parts or _PART.sub("", text).strip() or any(unit not in _UNIT_SECONDS for _, unit in parts):
-        raise InputError(
-            f"{of and f'{of}: '}{text!r} is not a duration with its unit", cure="Write for example 26h, 14days or 3600s."
-        )
-    return dt.timedelta(seconds=sum(int(number) * _UNIT_SECONDS[unit] for number, unit in parts))
 
 
 def _clean_up(snapshot: Snapshot) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from lance_core.computed.policies import check_policy
 from lance_core.errors import InputError
 from lance_core.jobs.specs.spec import JobSpec
 
@@ -55,6 +56,7 @@ class DeclareColumnSpec(JobSpec):
             raise InputError("declare_column: a function needs inputs: the columns that it reads")
         if self.list_size is not None and (self.list_size < 1 or self.data_type is None):
             raise InputError(f"declare_column: list_size must be at least 1, with a data_type, got {self.list_size}")
+        check_policy(self.on_error, self.error_retries)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from lance_core.durations import parse_duration
 from lance_core.errors import InputError
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
@@ -100,6 +101,8 @@ class DescribeSpec(JobSpec):
         super().__post_init__()
         if not self.columns and self.description is self.owner is self.fresh_within is None:
             raise InputError("describe: nothing is said", cure="Pass some of description, owner, fresh_within and columns.")
+        if self.fresh_within:
+            parse_duration(self.fresh_within, of="fresh_within")
         for path, words in self.columns.items():
             texts = {"description": words} if isinstance(words, str) else words
             is_known = isinstance(texts, Mapping) and texts and {*texts} <= _SAID_OF_COLUMNS

@@ -17,7 +17,7 @@ import lance_core
 from lance_core.cli.main import cli
 from lance_core.dataset.maintain.validate import check_snapshot
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.dataset.versions.auto_cleanup import parse_duration
+from lance_core.durations import parse_duration
 from lance_core.errors import CorruptFileError, InputError
 from lance_core.table.operations import Delete
 
