@@ -33,6 +33,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, field_of, parse_filter, parse_value
 from lance_core.format import declared
+from lance_core.jobs.sources.conform import misfit
 from lance_core.jobs.specs.load_function import allowed_callables, load_function
 
 Uri = str | os.PathLike[str]
@@ -153,9 +154,17 @@ def declaration(
 def _from_sql(snapshot: Snapshot, name: str, sql: str, kind: pa.DataType | None) -> tuple[Declaration, pa.DataType | None]:
     expr = parse_value(sql, snapshot.arrow_schema)
     refuse_changing(expr, sql)
-    there = name in snapshot.arrow_schema.names
-    made = kind or (None if there else field_of(name, expr, snapshot.arrow_schema).type)
-    return Declaration("sql", sql, tuple(sorted(columns_of(expr)))), made
+    gives = field_of(name, expr, snapshot.arrow_schema).type
+    there = snapshot.arrow_schema.field(name).type if name in snapshot.arrow_schema.names else None
+    target = kind or there
+    if target is not None and misfit(gives, target, name) is not None:
+        whose = "declared as" if there is None else "in the table"
+        raise InputError(
+            f"column {name!r} is {target} {whose}, but {sql!r} gives {gives}",
+            uri=snapshot.uri,
+            cure=f"CAST the expression to {target}, or give the column another name.",
+        )
+    return Declaration("sql", sql, tuple(sorted(columns_of(expr)))), kind or (gives if there is None else None)
 
 
 def _from_function(

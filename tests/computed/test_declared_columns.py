@@ -179,6 +179,21 @@ def test_a_table_does_not_make_functions_run(uri: str, monkeypatch: pytest.Monke
     assert lance_core.refresh_columns(uri, dry_run=True).stale == 3
 
 
+def test_an_expression_gives_the_kind_of_the_column_that_is_there(uri: str) -> None:
+    """A text column is not filled with numbers as texts, nor a narrow one with what may not fit it unseen."""
+    for column, sql, kind in (("s", "x + 1", None), ("u", "x + 1", pa.string()), ("x", "length(s) * 0.5", None)):
+        with pytest.raises(InputError, match="gives") as caught:
+            lance_core.declare_column(uri, column, sql=sql, type=kind)
+        assert all(
+            word in str(caught.value) for word in (sql, "CAST", str(kind or lance.dataset(uri).schema.field(column).type))
+        )
+    assert lance_core.dataset(uri).version == 1, "a refusal leaves the table as it was"
+    lance_core.declare_column(uri, "s", sql="CAST(x + 1 AS STRING)")
+    lance_core.declare_column(uri, "n", sql="x + 1", type=pa.int16())
+    lance_core.refresh_columns(uri)
+    assert (values(uri, "s"), values(uri, "n")) == (["2", "3", "4"], [2, 3, 4])
+
+
 def test_columns_are_refreshed_after_those_that_they_read(uri: str) -> None:
     lance_core.declare_column(uri, "a", sql="x + 1")
     lance_core.declare_column(uri, "b", sql="a + 1")

@@ -80,6 +80,12 @@ COLUMNS = {
         dag=task_of(LanceDeclareColumnOperator, column="city", sql="upper(city)"),
         python=_declared(name="city", sql="upper(city)"),
     ),
+    "a column of texts that is declared by numbers": Mistake(
+        ("city", "id + 1", "string", "int64"),
+        ("CAST",),
+        dag=task_of(LanceDeclareColumnOperator, column="city", sql="id + 1"),
+        python=_declared(name="city", sql="id + 1"),
+    ),
     "a declared column without its type": Mistake(
         ("words",), ("type",), python=_declared(name="words", function="textwrap:wrap", inputs=["city"])
     ),
