@@ -42,14 +42,9 @@ QUESTION = "the sort method of a list sorts the list in place"
 @task
 def search(uri: str, question: str, limit: int = 5) -> list[dict[str, Any]]:
     """The paragraphs nearest to a question."""
-    import hash_embedding
+    from hash_embedding import nearest
 
-    import lance_core as lance
-
-    nearest = {"column": "embedding", "q": hash_embedding.vector_of(question), "k": limit, "nprobes": 8, "refine_factor": 10}
-    found = lance.dataset(uri).to_table(columns=["id", "topic", "text"], nearest=nearest)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+    return nearest(uri, question, limit=limit)
 
 
 with DAG(

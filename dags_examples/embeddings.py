@@ -33,13 +33,9 @@ QUESTION = "the sort method of a list sorts the list in place"
 @task
 def search(uri: str, question: str, limit: int = 5) -> list[dict[str, Any]]:
     """The paragraphs nearest to a question."""
-    import hash_embedding
+    from hash_embedding import nearest
 
-    import lance_core as lance
-
-    nearest = {"column": "embedding", "q": hash_embedding.vector_of(question), "k": limit, "nprobes": 8, "refine_factor": 10}
-    found = lance.dataset(uri).to_table(columns=["id", "topic", "text"], nearest=nearest)
-    rows: list[dict[str, Any]] = found.to_pylist()
+    rows = nearest(uri, question, limit=limit)
     for row in rows:
         print(f"{row['_distance']:.3f}  {row['topic']:<20} {row['text'][:90]}")
     return rows

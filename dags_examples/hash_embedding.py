@@ -1,10 +1,10 @@
-"""Texts and their embedding for the example `embeddings.py`: nothing is downloaded, the same words give the same vector.
+"""Texts, their embedding and a search for `embeddings.py` and `declared_embeddings.py`; the same words give the same vector.
 
 ::
 
     "a list of names"  ->  words and pairs of neighbours, each hashed to a place and a sign, summed, of length one
 
-The texts are the language reference that Python itself ships for its `help()`: about 1,900 paragraphs on 80 topics.
+Nothing is downloaded: the texts are the language reference of Python's own `help()`, about 1,900 paragraphs on 80 topics.
 """
 
 from __future__ import annotations
@@ -20,16 +20,11 @@ _COMMON = re.compile(r"\b(a|an|and|are|as|at|be|by|can|for|from|if|in|is|it|its|
 
 def paragraphs() -> Any:
     """`id`, `topic`, `text` of every paragraph of some length."""
-    from pydoc_data.topics import topics
-
     import pyarrow as pa
 
-    rows = []
-    for topic, text in sorted(topics.items()):
-        for part in re.split(r"\n\s*\n", text):
-            words = " ".join(part.split())
-            if len(words) >= 80:
-                rows.append({"id": len(rows), "topic": topic, "text": words})
+    from airflow_provider_lance.example_dags.word_vectors import passages
+
+    rows = [{"id": number, "topic": topic, "text": text} for number, (topic, text) in enumerate(passages())]
     return pa.Table.from_pylist(rows, schema=pa.schema([("id", pa.int64()), ("topic", pa.string()), ("text", pa.string())]))
 
 
@@ -54,3 +49,12 @@ def vector_of(text: str, salt: str = "") -> Any:
         vector[number % DIMENSIONS] += 1.0 if number >> 63 else -1.0
     length = float(np.linalg.norm(vector))
     return vector / length if length else vector
+
+
+def nearest(uri: str, question: str, *, limit: int) -> list[dict[str, Any]]:
+    """The paragraphs of a table nearest to a question: `id`, `topic`, `text`, `_distance`."""
+    import lance_core as lance
+
+    asked = {"column": "embedding", "q": vector_of(question), "k": limit, "nprobes": 8, "refine_factor": 10}
+    rows: list[dict[str, Any]] = lance.dataset(uri).to_table(columns=["id", "topic", "text"], nearest=asked).to_pylist()
+    return rows

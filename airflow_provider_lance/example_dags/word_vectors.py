@@ -12,16 +12,21 @@ from typing import Any
 DIMENSIONS = 64
 
 
-def paragraphs(first: int, count: int) -> list[dict[str, Any]]:
-    """So many paragraphs from a number on; after the last one they begin again."""
+def passages() -> list[tuple[str, str]]:
+    """Topic and text of every paragraph of some length."""
     from pydoc_data.topics import topics
 
-    found = [
+    return [
         (topic, words)
         for topic, text in sorted(topics.items())
         for part in re.split(r"\n\s*\n", text)
         if len(words := " ".join(part.split())) >= 80
     ]
+
+
+def paragraphs(first: int, count: int) -> list[dict[str, Any]]:
+    """So many paragraphs from a number on; after the last one they begin again."""
+    found = passages()
     rows = ((number, *found[number % len(found)]) for number in range(first, first + count))
     return [{"id": number, "topic": topic, "text": text} for number, topic, text in rows]
 
