@@ -13,13 +13,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lance_core.errors import InputError
+
+if TYPE_CHECKING:
+    from lance_core.conditions import PartitionsPresent
 
 Step = Literal["hour", "day", "month"]
 FORMATS: Mapping[str, str] = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m"}
 MAX_KEYS = 100_000
+
+
+class PartitionsTask:
+    """What a sensor and an operator share that look for partitions: which ones, and the condition that they are there."""
+
+    column: str
+    keys: Sequence[str] | str | None
+    start: str | None
+    end: str | None
+    step: Step
+    key_format: str | None
+    min_rows: int | str
+
+    def look_for(
+        self,
+        *,
+        column: str,
+        keys: Sequence[str] | str | None,
+        start: str | None,
+        end: str | None,
+        step: Step,
+        key_format: str | None,
+        min_rows: int | str,
+        where: str,
+    ) -> None:
+        """Keep the arguments. InputError unless there are either keys or both ends of a range; `where` is for errors."""
+        if (keys is None) == (start is None) or (start is None) != (end is None):
+            raise InputError(f"{where}: either keys, or start and end are required")
+        if step not in FORMATS:
+            raise InputError(f"{where}: step must be one of {', '.join(FORMATS)}, got {step!r}")
+        self.column = column
+        self.keys = keys
+        self.start = start
+        self.end = end
+        self.step = step
+        self.key_format = key_format
+        self.min_rows = min_rows
+
+    def partitions_present(self, *, min_rows: int) -> PartitionsPresent:
+        """The condition that all of them have rows. InputError for what is no time, or no range."""
+        from lance_core.conditions import PartitionsPresent
+
+        if self.keys is not None:
+            keys, shown = plain_keys(self.keys), self.key_format
+        else:
+            if self.start is None or self.end is None:
+                raise InputError("partitions: start and end are both required", cure="Pass both, or keys.")
+            keys = keys_of_range(self.start, self.end, step=self.step, key_format=self.key_format)
+            shown = self.key_format or FORMATS[self.step]
+        return PartitionsPresent(column=self.column, keys=tuple(keys), key_format=shown, rows=min_rows)
 
 
 def plain_keys(keys: Sequence[Any] | str | None) -> list[str]:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.arguments import identity_of
-from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
@@ -97,12 +95,7 @@ class LanceCompactOperator(LanceStageOperator):
             return super().execute(context)
         from lance_core.jobs import api
 
-        with as_airflow_errors(self.uri):
-            uri = self.table_uri()
-            report = api.run(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
-        for line in api.report_lines(report):
-            self.log.info(line)
-        return report
+        return self.report(context, api.report_lines)
 
     def spec_fields(self) -> dict[str, Any]:
         """The spec's fields; a negative share of deletions is none."""

@@ -9,9 +9,8 @@ from airflow_lance.compat import Context
 from airflow_lance.execution.arguments import whole
 from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.execution.facts import look
-from airflow_lance.execution.partitions import Step
+from airflow_lance.execution.partitions import PartitionsTask, Step
 from airflow_lance.operators.table import LanceTableOperator
-from airflow_lance.sensors.partitions import check_range, partitions_present
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_lance.signatures import TableArguments
 
 
-class LanceMissingPartitionsOperator(LanceTableOperator):
+class LanceMissingPartitionsOperator(PartitionsTask, LanceTableOperator):
     """The result is the list of missing keys, in order; nothing is changed. A table that does not exist has none of them.
 
     Arguments of `LanceTableOperator`, and
@@ -54,20 +53,22 @@ class LanceMissingPartitionsOperator(LanceTableOperator):
         **kwargs: Unpack[TableArguments],
     ) -> None:
         super().__init__(**kwargs)
-        check_range(keys=keys, start=start, end=end, step=step, where=self.task_id)
-        self.column = column
-        self.keys = keys
-        self.start = start
-        self.end = end
-        self.step = step
-        self.key_format = key_format
-        self.min_rows = min_rows
+        self.look_for(
+            column=column,
+            keys=keys,
+            start=start,
+            end=end,
+            step=step,
+            key_format=key_format,
+            min_rows=min_rows,
+            where=self.task_id,
+        )
         self.max_keys = max_keys
 
     def execute(self, context: Context) -> list[str]:
         """Look once; return the missing keys in the order of the range."""
         with as_airflow_errors(self.uri):
-            condition = partitions_present(self, min_rows=whole(self.min_rows))
+            condition = self.partitions_present(min_rows=whole(self.min_rows))
             facts = look(
                 self.uri, condition=condition, lance_conn_id=self.lance_conn_id, storage_options=self.storage_options
             )

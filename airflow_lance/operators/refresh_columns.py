@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.arguments import identity_of
-from airflow_lance.execution.errors import as_airflow_errors
 from airflow_lance.lineage import Touched
 from airflow_lance.operators.stage import LanceStageOperator
 from lance_core.errors import InputError
@@ -94,12 +92,7 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         from airflow_lance.execution.results import bounded
         from lance_core.jobs import api
 
-        with as_airflow_errors(self.uri):
-            uri = self.table_uri()
-            report = api.run(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
-        for line in api.refresh_lines(report):
-            self.log.info(line)
-        return bounded({"uri": uri, "operation": "refresh_columns", **report})
+        return bounded({"operation": "refresh_columns", **self.report(context, api.refresh_lines)})
 
     def spec_fields(self) -> dict[str, Any]:
         """The spec's fields; seconds may be a template."""

@@ -12,7 +12,7 @@ its output, it only stages, which changes nothing that a reader sees.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -193,6 +193,20 @@ class LanceStageOperator(LanceJobOperator):
             if _is_command(self.execution):
                 stage = self._run_command
             return self._finish(stage(spec, options, context), spec, options, context)
+
+    def report(self, context: Context, lines: Callable[[Mapping[str, Any]], list[str]]) -> dict[str, Any]:
+        """What a run would do, for an operator with a dry run: the job, which changes nothing, in the worker's process.
+
+        `lines` are what the log says of the report.
+        """
+        from lance_core.jobs import api
+
+        with as_airflow_errors(self.uri):
+            uri = self.table_uri()
+            found = api.run(self.make_spec(uri=uri, identity=identity_of(context, uri=uri)), options=self.store_options())
+        for line in lines(found):
+            self.log.info(line)
+        return {"uri": uri, **found}
 
     def spec_of(self, context: Context, *, uri: str) -> JobSpec:
         """Return the job of this task instance: its work, whose it is, and what a person's clear means for it.

@@ -8,11 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow_lance.execution.partitions import Step
+from airflow_lance.execution.partitions import PartitionsTask, Step
 from airflow_lance.sensors.base import LanceSensor, whole
-from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from lance_core.conditions import PartitionsPresent
 
 
-class LancePartitionsSensor(LanceSensor):
+class LancePartitionsSensor(PartitionsTask, LanceSensor):
     """Arguments of `LanceSensor`, and
 
     Args:
@@ -49,36 +48,17 @@ class LancePartitionsSensor(LanceSensor):
         **kwargs: Unpack[SensorArguments],
     ) -> None:
         super().__init__(**kwargs)
-        check_range(keys=keys, start=start, end=end, step=step, where=self.task_id)
-        self.column = column
-        self.keys = keys
-        self.start = start
-        self.end = end
-        self.step = step
-        self.key_format = key_format
-        self.min_rows = min_rows
+        self.look_for(
+            column=column,
+            keys=keys,
+            start=start,
+            end=end,
+            step=step,
+            key_format=key_format,
+            min_rows=min_rows,
+            where=self.task_id,
+        )
 
     def make_condition(self) -> PartitionsPresent:
         """Return the condition that the sensor waits for: PartitionsPresent."""
-        return partitions_present(self, min_rows=whole(self.min_rows, "min_rows"))
-
-
-def check_range(*, keys: object, start: object, end: object, step: str, where: str) -> None:
-    """InputError unless there are either keys or both ends of a range."""
-    if (keys is None) == (start is None) or (start is None) != (end is None):
-        raise InputError(f"{where}: either keys, or start and end are required")
-    if step not in ("hour", "day", "month"):
-        raise InputError(f"{where}: step must be one of hour, day, month, got {step!r}")
-
-
-def partitions_present(task: Any, *, min_rows: int) -> PartitionsPresent:
-    """The condition of a task that has column, keys, start, end, step and key_format."""
-    from airflow_lance.execution.partitions import FORMATS, keys_of_range, plain_keys
-    from lance_core.conditions import PartitionsPresent
-
-    if task.keys is not None:
-        keys = plain_keys(task.keys)
-    else:
-        keys = keys_of_range(task.start, task.end, step=task.step, key_format=task.key_format)
-    shown = task.key_format or (FORMATS[task.step] if task.keys is None else None)
-    return PartitionsPresent(column=task.column, keys=tuple(keys), key_format=shown, rows=min_rows)
+        return self.partitions_present(min_rows=whole(self.min_rows, "min_rows"))
