@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_lance.ui.cache import Entry, FactsCache
 from airflow_lance.ui.catalog import Source, TableRef, connection_ids, find, open_source
@@ -99,13 +99,16 @@ class Pages:
             clock=clock,
         )
 
-    async def sources(self, *, refresh: bool = False) -> list[FoundSource]:
-        """Every connection with its tables; an unreachable one has the reason."""
+    async def sources(self, *, refresh: bool | Literal["answering"] = False) -> list[FoundSource]:
+        """Every connection with its tables; an unreachable one has the reason.
+
+        `refresh="answering"` leaves out those that did not answer a moment ago: nobody waits for them once more.
+        """
         names = await self._in_pool("airflow", self._names)
         wanted = [self._one_source(name, base, refresh) for name, base in names]
         return list(await asyncio.gather(*wanted))
 
-    async def _one_source(self, conn_id: str, base_uri: str, refresh: bool) -> FoundSource:
+    async def _one_source(self, conn_id: str, base_uri: str, refresh: bool | Literal["answering"]) -> FoundSource:
         def load() -> FoundSource:
             source = None
             try:
@@ -116,13 +119,15 @@ class Pages:
 
         key = ("source", conn_id, base_uri)
         known = self._found.peek(key)
+        if refresh == "answering" and known is not None:
+            refresh = known.value.error is None or not self._found.is_fresh(known)
         if known is not None and not refresh:
             if not self._found.is_fresh(known):
                 self._found.begin(key, pool=conn_id, load=load)  # nobody waits for what is known already
             return known.value
         try:
             timeout = self.settings.timeout_seconds
-            return (await self._found.get(key, pool=conn_id, load=load, timeout=timeout, refresh=refresh)).value
+            return (await self._found.get(key, pool=conn_id, load=load, timeout=timeout, refresh=bool(refresh))).value
         except PageError as error:
             return known.value if known is not None else FoundSource(conn_id, None, (), error)
 
@@ -185,7 +190,7 @@ class Pages:
             for ref in found.tables:
                 if ref.id == number and found.source is not None:
                     return ref, found.source
-        for found in await self.sources(refresh=True):
+        for found in await self.sources(refresh="answering"):
             for ref in found.tables:
                 if ref.id == number and found.source is not None:
                     return ref, found.source

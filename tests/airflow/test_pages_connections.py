@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from airflow_lance.ui import catalog
-from airflow_lance.ui.catalog import Source, connection_ids, find, in_environment, open_source
-from lance_core.errors import NotFoundError
+from airflow_lance.ui import catalog, service
+from airflow_lance.ui.catalog import Source, TableRef, connection_ids, find, in_environment, open_source
+from airflow_lance.ui.errors import PageError
+from airflow_lance.ui.service import Pages
+from airflow_lance.ui.settings import PagesSettings
+from lance_core.errors import NotFoundError, StoreError
 from lance_core.maintenance.find import check_base
 
 
@@ -67,3 +71,31 @@ def test_a_base_uri_without_tables_is_none(form: str, tmp_path: Path) -> None:
 def test_prefixes_of_object_stores_are_not_looked_for() -> None:
     for uri in ("s3://bucket/never", "memory://never", "az://container/x"):
         check_base(uri)
+
+
+def test_an_unknown_table_is_not_asked_of_a_store_that_did_not_answer_a_moment_ago(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = [1000.0]
+    asked: list[str] = []
+
+    def look(source: Source) -> list[TableRef]:
+        asked.append(source.conn_id)
+        if source.conn_id == "far":
+            raise StoreError("no answer")
+        return []
+
+    monkeypatch.setattr(service, "find", look)
+    monkeypatch.setattr(service, "open_source", lambda conn_id, base_uri="": Source(conn_id, str(tmp_path)))
+    pages = Pages(PagesSettings(connections=("near", "far")), clock=lambda: now[0])
+
+    def ask() -> list[str]:
+        asked.clear()
+        with pytest.raises(PageError, match="no such table"):
+            asyncio.run(pages.table("0" * 16))
+        return sorted(asked)
+
+    assert ask() == ["far", "near"]
+    assert ask() == ["near"], "a table that is new there is found"
+    now[0] += pages.settings.cache_seconds + 1
+    assert ask() == ["far", "near"]
