@@ -24,13 +24,16 @@ NAMES = sorted(path.stem for path in FOLDER.glob("example_*.py"))
 
 PARSE = """
 import importlib, json, sys, time
+began = time.process_time()
 from airflow.providers.common.compat.sdk import DAG, Param, chain, task
 import airflow.sdk, airflow.sdk.exceptions, airflow.triggers.base
+of_airflow = time.process_time() - began
 before = set(sys.modules)
 started = time.process_time()
 for name in {names!r}:
     importlib.import_module("airflow_provider_lance.example_dags." + name)
-print(json.dumps({{"seconds": time.process_time() - started, "new": sorted(set(sys.modules) - before)}}))
+seconds = time.process_time() - started
+print(json.dumps({{"seconds": seconds, "of_airflow": of_airflow, "new": sorted(set(sys.modules) - before)}}))
 """
 
 
@@ -75,6 +78,10 @@ def test_no_schedule_tagged_and_no_table_outside_a_temporary_folder(name: str, p
     assert [uri for uri in uris if not uri.startswith(f"{place}/lance_examples/")] == []
 
 
+def is_quick(run: dict[str, Any]) -> bool:
+    return bool(run["seconds"] < 0.1 or run["seconds"] < run["of_airflow"] / 20)
+
+
 def test_they_parse_without_spark_in_a_tenth_of_a_second() -> None:
     def parse() -> dict[str, Any]:
         code = PARSE.format(names=NAMES)
@@ -82,12 +89,13 @@ def test_they_parse_without_spark_in_a_tenth_of_a_second() -> None:
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
 
-    # Processor time, and the best of a few: a busy machine makes any one of them slow, never fast.
+    # Processor time, the best of a few, and on a machine that others slow down a share of what Airflow's own modules took in
+    # the same process: 0.1 s is a fifteenth of that, and they take a twenty-fifth.
     runs = [parse()]
-    while min(run["seconds"] for run in runs) > 0.1 and len(runs) < 5:
+    while not any(is_quick(run) for run in runs) and len(runs) < 5:
         runs.append(parse())
     assert [name for name in runs[0]["new"] if name.startswith(HEAVY)] == []
-    assert min(run["seconds"] for run in runs) < 0.1
+    assert any(is_quick(run) for run in runs), [(run["seconds"], run["of_airflow"]) for run in runs]
 
 
 @pytest.mark.parametrize("name", NAMES)

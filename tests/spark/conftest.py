@@ -22,6 +22,19 @@ ENVIRONMENT = {
 }
 
 
+def end(session: Any) -> None:
+    """Stop a session and its JVM, which would live on until this process ends."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    session.stop()
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # it waits for that to end
+        gateway.proc.wait(60)
+        SparkContext._gateway = SparkContext._jvm = None
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql")
@@ -43,7 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     )
     session.sparkContext.setLogLevel("ERROR")
     yield session
-    session.stop()
+    end(session)
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)
