@@ -194,7 +194,7 @@ class LanceStageOperator(LanceJobOperator):
                 stage = self._run_command
             return self._finish(stage(spec, options, context), spec, options, context)
 
-    def report(self, context: Context, lines: Callable[[Mapping[str, Any]], list[str]]) -> dict[str, Any]:
+    def report(self, context: Context, lines: Callable[[dict[str, Any]], list[str]]) -> dict[str, Any]:
         """What a run would do, for an operator with a dry run: the job, which changes nothing, in the worker's process.
 
         `lines` are what the log says of the report.
