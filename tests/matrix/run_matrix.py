@@ -53,7 +53,7 @@ WITH_STRANGER = ("2.11.2", "3.1.8")
 """Releases whose first days are walked through, beside those of the one that `make test` runs with."""
 
 MOST_SECONDS = 600
-"""What the first days of a stranger may take."""
+"""What the first days of a stranger may take by the clock; where others use the processors, of processor time."""
 
 PROBE = """
 import importlib, json, os
@@ -131,12 +131,16 @@ def _stranger(airflow: str, python: str, result: str) -> str:
         walked = walk(commands, home, airflow=airflow)
         seconds, spent = time.monotonic() - began, _spent() - before
         problems = [*walked.problems] or rows_problems(walked.table)
-        if spent > MOST_SECONDS:
-            problems.append(f"{spent:.0f} s of processor time, {MOST_SECONDS} are allowed")
+        # It works with one processor at a time; over the last minutes more than that are wanted by others, then.
+        load = os.getloadavg()[2]
+        judged = seconds if load < (os.cpu_count() or 1) else spent
+        took = f"{seconds:.0f} s ({spent:.0f} s of processor time, load {load:.1f})"
+        if judged > MOST_SECONDS:
+            problems.append(f"{took}; {MOST_SECONDS} s are allowed")
     if problems:
         (ENVIRONMENTS / f"{airflow}-py{python}-stranger.log").write_text("\n".join(problems))
         return f"failed: a stranger's first days: {problems[0].splitlines()[0][:200]}"
-    return f"{result}, a stranger's first days in {seconds:.0f} s ({spent:.0f} s of processor time)"
+    return f"{result}, a stranger's first days in {took}"
 
 
 def _spent() -> float:
