@@ -46,6 +46,9 @@ class Asked:
     `clear` changes when a user clears the task. `created` is when its DAG run began, where it has begun once only;
     `max_tries` is Airflow's, which only a clear changes. Both are compared with those of an earlier run, and otherwise only
     shown. `source` is the fingerprint of the files that the try has read.
+
+    `statement`: of SQL or of a DataFrame, where it was that and no task ("update", "append", ...). Such work is committed by
+    the process that staged it and by nobody else, because whoever sees the statement fail runs it again.
     """
 
     dag_id: str = ""
@@ -59,6 +62,7 @@ class Asked:
     created: str = ""
     max_tries: int = -1
     source: str = ""
+    statement: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, as JSON-able values."""
@@ -96,7 +100,7 @@ class Asked:
 
     def __str__(self) -> str:
         if not self.task_id:
-            return self.host or "unknown"
+            return f"a statement ({self.statement})" if self.statement else self.host or "unknown"
         index = f"[{self.map_index}]" if self.map_index >= 0 else ""
         return f"{self.dag_id}.{self.task_id}{index} of {self.run_id}, try {self.try_number}"
 

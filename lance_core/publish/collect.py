@@ -5,7 +5,8 @@
     attempt started, lease over, not finished       aborted: its files, its record
     attempt that is aborted                          what a killed abort left, and files that a suspended writer wrote since
     identity is committed                            records, staged transactions, files that no version refers to
-    finished, not committed                          wanted: nothing is touched, unless it is older than the caller bounds
+    finished, not committed                          wanted: nothing is touched, unless it is older than the caller bounds,
+                                                     or of a statement whose lease is over: nobody else would commit it
     intent all of whose work is decided              deletion and transaction files of its commit that no version refers to
     unfinished write, untouched for long             itself
 
@@ -147,7 +148,8 @@ def _sort(
     elif state.is_finished(key[1]):
         assert state.finished is not None
         since = _finished_at(store, state)
-        if abandon_after is not None and since + abandon_after < now:
+        is_of_statement = bool(Asked.from_dict(found.asked.get(key)).statement)
+        if (is_of_statement and is_over) or (abandon_after is not None and since + abandon_after < now):
             found.forgotten[key] = (state.finished, since)
     elif key[1] not in state.superseded and is_over:
         found.dead.append(key)

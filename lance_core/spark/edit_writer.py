@@ -14,7 +14,7 @@ statement can be run again. Writer and results pickle; nothing of PySpark is imp
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,7 +39,7 @@ from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec, WriteSpec
 from lance_core.spark.options import SourceOptions
-from lance_core.spark.table_writer import UNSEEN_SECONDS, publish, table_of
+from lance_core.spark.table_writer import UNSEEN_SECONDS, asked_by_statement, is_staged, publish, table_of
 from lance_core.table.operations.base import Operation
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
@@ -99,6 +99,7 @@ class EditWriter:
             storage_options={name: as_secret(text, where=name) for name, text in options.storage.items()},
             identity=options.identity or random_identity(),
             statement=statement,
+            asked=asked_by_statement(options, statement),
             max_rows_per_file=options.max_rows_per_file,
             max_bytes_per_file=options.max_bytes_per_file,
         )
@@ -122,19 +123,23 @@ class EditWriter:
         """Rows of one task: those that changed, or those that are new."""
         return self._work(partition, task, batches)
 
-    def commit(self, changes: Sequence[RowChanges]) -> None:
+    def commit(self, changes: Sequence[RowChanges], *, again: bool = False) -> None:
         """Write the deletion files, stage one transaction and publish it; nothing without a row that changes.
+
+        `again`: who was asked first has died, at whatever step.
 
         RetryableConflictError or IncompatibleConflictError where others changed the same rows; the table is as it was.
         """
         store = self._store()
-        results = [result for item in changes for result in item.written]
-        outcome = self._outcome(changes)
-        if outcome is None:
-            abort_after(store, self._attempt, NothingToDoError("no row changes"))
-            return
-        properties = assumes_predicate("TRUE") if self._spec.statement == "merge" else {}
-        close_attempt(store, self._attempt, results, conclude=outcome, properties=properties)
+        if not (again and is_staged(store, self._attempt)):
+            outcome = self._outcome(changes)
+            if outcome is None:
+                abort_after(store, self._attempt, NothingToDoError("no row changes"))
+                return
+            results = [result for item in changes for result in item.written]
+            properties = assumes_predicate("TRUE") if self._spec.statement == "merge" else {}
+            attempt = replace(self._attempt, has_more=again)  # deletion files of the first commit
+            close_attempt(store, attempt, results, conclude=outcome, properties=properties)
         if not self._options.stage_only:
             publish(self._spec, self._attempt.attempt)
 

@@ -24,6 +24,7 @@ from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name
 from lance_core.errors import CommitConflictError, InputError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
 from lance_core.jobs.kinds import carry_out, spec_from_plain
 from lance_core.jobs.plans.append import plan_append
 from lance_core.jobs.plans.assumptions import assumes_predicate
@@ -48,6 +49,8 @@ from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec
 from lance_core.publish.abort import abort_attempt
+from lance_core.publish.decisions import look
+from lance_core.publish.model import Attempt
 from lance_core.spark.options import SourceOptions
 
 UNSEEN_SECONDS = 7 * 24 * 3600.0
@@ -127,13 +130,14 @@ class TableWriter:
         """One task, by the number of its partition and a name of its try. None when the work was done before."""
         return None if self._done is not None else self._work(partition, task, batches)
 
-    def commit(self, results: Sequence[TaskResult | None]) -> None:
-        """Stage, and publish unless `stageOnly`."""
+    def commit(self, results: Sequence[TaskResult | None], *, again: bool = False) -> None:
+        """Stage, and publish unless `stageOnly`. `again`: who was asked first has died, at whatever step."""
         store = self._store()
-        if self._done is None:
+        if self._done is None and not (again and is_staged(store, self._attempt)):
             known = [result for result in results if result is not None]
             known += self._replaced(store)
-            close_attempt(store, self._attempt, known, conclude=self._conclude, properties=self._properties)
+            attempt = replace(self._attempt, has_more=again)
+            close_attempt(store, attempt, known, conclude=self._conclude, properties=self._properties)
         if self._options.stage_only or (self._done is not None and self._done.version is not None):
             return
         publish(self._spec, self._attempt.attempt if self._done is None else self._done.staged.attempt)
@@ -172,6 +176,12 @@ def table_of(options: SourceOptions) -> str:
     return f"{options.uri.rstrip('/')}/{TREE}/{check_branch_name(options.branch)}"
 
 
+def is_staged(store: Store, attempt: Attempt) -> bool:
+    """Whether it is staged or committed, as a commit that was begun before may have left it."""
+    state = look(store, attempt.identity)
+    return state.is_finished(attempt.attempt) or state.committed is not None
+
+
 def publish(spec: JobSpec, attempt: str) -> None:
     """Commit what an attempt staged under a spec's identity. What is refused is aborted: nobody else would commit it.
 
@@ -191,6 +201,11 @@ def publish(spec: JobSpec, attempt: str) -> None:
         ) from error
 
 
+def asked_by_statement(options: SourceOptions, statement: str) -> dict[str, Any]:
+    """Who asks for a write: nobody else commits it, unless it is only staged, to be committed by others."""
+    return {} if options.stage_only else {"statement": statement}
+
+
 def spec_of(
     options: SourceOptions, *, overwrite: bool, where: str | None = None
 ) -> AppendSpec | OverwriteSpec | ReplaceWhereSpec:
@@ -205,6 +220,7 @@ def spec_of(
         "source": {"format": "dataframe"},
         "schema_drift": options.schema_drift,
         "progress_seconds": UNSEEN_SECONDS,
+        "asked": asked_by_statement(options, kind),
     }
     for name in ("max_rows_per_file", "max_bytes_per_file", "data_storage_version"):
         if getattr(options, name) is not None:

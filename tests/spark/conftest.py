@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ ENVIRONMENT = {
     "PYSPARK_PYTHON": sys.executable,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
     # Workers import lance_core, and the modules of these tests.
-    "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]).rstrip(
-        os.pathsep
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, [str(ROOT), str(Path(__file__).parent), str(ROOT / "tests/exactly_once"), os.environ.get("PYTHONPATH")])
     ),
+    # Says which worker of the bridge dies, while there is such a file: see `kill_file`.
+    "LANCE_TEST_KILLS": str(Path(tempfile.gettempdir(), f"lance-kills-{os.getpid()}")),
 }
 
 

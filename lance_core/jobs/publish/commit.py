@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
+from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import find_latest_version
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.parallel import each
@@ -125,12 +126,15 @@ def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: Co
 
 
 def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
-    """What the identities stand for, all that is staged when there are none; one that was committed long ago counts as well.
+    """What the identities stand for; when there are none all that is staged, but for what a statement commits itself.
+
+    One that was committed long ago counts as well.
 
     IncompatibleConflictError for an identity that is neither staged nor committed.
     """
     if not spec.identities:
-        return [Waiting(entry.staged, entry.spec) for entry in list_staged(store) if entry.staged is not None]
+        entries = [entry for entry in list_staged(store) if not Asked.from_dict(entry.asked).statement]
+        return [Waiting(entry.staged, entry.spec) for entry in entries if entry.staged is not None]
     damaged: dict[str, CorruptFileError] = {}
     states = look_many(store, [*dict.fromkeys(spec.identities)], damaged=damaged)
     for identity, error in damaged.items():

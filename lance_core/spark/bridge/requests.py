@@ -7,6 +7,9 @@
                 catalog.* (see `catalog`)
     task        read -> Arrow's stream  write <- Arrow's stream -> result
 
+A question with `again` was asked before, of a process that died: `begin` begins anew, `commit` and `delete` (which carries
+the statement's identity) go on.
+
 `reader`, `group`, `writer` and `result` are opaque to the JVM, which carries them from the driver to tasks and back as Spark
 carries a Python function: pickled, in the tasks of one application. No table, file or option ever supplies such words.
 """
@@ -30,7 +33,6 @@ from lance_core.jobs.kinds import carry_out
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.jobs.specs.edits import DeleteSpec
-from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.publish.model import StagedTransaction
 from lance_core.spark.bridge import catalog
@@ -40,7 +42,7 @@ from lance_core.spark.edit_writer import EditWriter, RowChanges
 from lance_core.spark.options import SourceOptions, parse_options
 from lance_core.spark.streaming import batch_identity
 from lance_core.spark.table_reader import FragmentGroup, TableReader, open_read_snapshot, read_schema
-from lance_core.spark.table_writer import TableWriter, publish, table_of
+from lance_core.spark.table_writer import TableWriter, asked_by_statement, publish, table_of
 
 Request = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -147,7 +149,8 @@ def _delete(request: Request) -> Mapping[str, Any]:
     spec = DeleteSpec(
         uri=table_of(options),
         storage_options={name: as_secret(text, where=name) for name, text in options.storage.items()},
-        identity=options.identity or random_identity(),
+        identity=options.identity or str(request["identity"]),
+        asked=asked_by_statement(options, "delete"),
         predicate=predicate,
     )
     staged = carry_out(spec, LocalRunner())
@@ -218,11 +221,11 @@ def _received(peer: Connection) -> Iterator[pa.RecordBatch]:
 
 
 def _commit(request: Request) -> Mapping[str, Any]:
-    writer = _writer(request)
+    writer, again = _writer(request), bool(request.get("again"))
     if isinstance(writer, EditWriter):
-        writer.commit([_changes(json.loads(words)) for words in request["results"]])
+        writer.commit([_changes(json.loads(words)) for words in request["results"]], again=again)
     else:
-        writer.commit([_unpacked_result(words) for words in request["results"]])
+        writer.commit([_unpacked_result(words) for words in request["results"]], again=again)
     return {}
 
 

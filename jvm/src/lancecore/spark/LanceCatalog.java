@@ -69,7 +69,7 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces {
 
   /** The procedures of SQL, each with its arguments. */
   protected final JsonNode procedures() {
-    return Workers.ask(request("procedures")).get("procedures");
+    return Workers.askAgain(request("procedures")).get("procedures");
   }
 
   /** Carries one out; its report as names and values. */
@@ -108,7 +108,7 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces {
   }
 
   private Table load(Identifier table, ObjectNode request) throws NoSuchTableException {
-    JsonNode found = Workers.ask(request);
+    JsonNode found = Workers.askAgain(request);
     if (!found.get("exists").asBoolean()) {
       throw new NoSuchTableException(table);
     }
@@ -271,7 +271,7 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces {
   }
 
   private String[] names(String what, String[] namespace) throws NoSuchNamespaceException {
-    JsonNode found = Workers.ask(request(what, namespace));
+    JsonNode found = Workers.askAgain(request(what, namespace));
     if (!found.get("exists").asBoolean()) {
       throw new NoSuchNamespaceException(namespace);
     }
@@ -284,7 +284,7 @@ public class LanceCatalog implements StagingTableCatalog, SupportsNamespaces {
 
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
-    JsonNode found = Workers.ask(request("describe_namespace", namespace));
+    JsonNode found = Workers.askAgain(request("describe_namespace", namespace));
     if (!found.get("exists").asBoolean()) {
       throw new NoSuchNamespaceException(namespace);
     }

@@ -5,11 +5,15 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Locale;
 import java.util.Map;
+import java.util.UUID;
 import org.apache.spark.sql.connector.write.RowLevelOperation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** The questions that the driver asks Python: what a table is, what to read of it, and where a write stands. */
+/**
+ * The questions that the driver asks Python: what a table is, what to read of it, and where a write stands. When the process
+ * dies, another one is asked again: an answer that nobody has seen changes nothing, and a commit goes on where it stood.
+ */
 final class Planner {
   private Planner() {}
 
@@ -25,7 +29,7 @@ final class Planner {
   }
 
   static Opened open(Map<String, String> options) {
-    JsonNode found = Workers.ask(request("open", options));
+    JsonNode found = Workers.askAgain(request("open", options));
     return new Opened((StructType) DataType.fromJson(found.get("schema").asText()), found.get("at").asText());
   }
 
@@ -54,21 +58,22 @@ final class Planner {
     request.set("filters", filters);
     request.put("limit", limit);
     request.put("parallelism", parallelism);
-    return new Plan(Workers.ask(request));
+    return new Plan(Workers.askAgain(request));
   }
 
   static long count(Map<String, String> options, String at) {
-    return Workers.ask(atVersion(request("count", options), at)).get("rows").asLong();
+    return Workers.askAgain(atVersion(request("count", options), at)).get("rows").asLong();
   }
 
   /** Whether Lance decides of every row as Spark does. */
   static boolean isExact(Map<String, String> options, String at, ArrayNode predicates) {
-    return Workers.ask(atVersion(request("exact", options), at).set("filters", predicates)).get("exact").asBoolean();
+    return Workers.askAgain(atVersion(request("exact", options), at).set("filters", predicates)).get("exact").asBoolean();
   }
 
   /** Deletes, at once, the rows of the newest version that satisfy all predicates. */
   static void delete(Map<String, String> options, String at, ArrayNode predicates) {
-    Workers.ask(atVersion(request("delete", options), at).set("filters", predicates));
+    ObjectNode request = atVersion(request("delete", options), at).put("identity", UUID.randomUUID().toString());
+    Workers.askAgain(request.set("filters", predicates));
   }
 
   /**
@@ -82,7 +87,7 @@ final class Planner {
     if (where != null) {
       request.set("where", where);
     }
-    return Workers.ask(request);
+    return Workers.askAgain(request);
   }
 
   /** Begins a batch of a stream, which is committed once however often it is run. */
@@ -91,7 +96,7 @@ final class Planner {
     request.put("schema", schema.json());
     request.put("overwrite", overwrite);
     request.put("query", query).put("batch", batch);
-    return Workers.ask(request);
+    return Workers.askAgain(request);
   }
 
   /** Begins an UPDATE, a MERGE or a DELETE on the version that it reads. */
@@ -99,17 +104,17 @@ final class Planner {
       Map<String, String> options, String at, StructType schema, RowLevelOperation.Command command) {
     ObjectNode request = atVersion(request("begin_edit", options), at);
     request.put("schema", schema.json()).put("statement", command.name().toLowerCase(Locale.ROOT));
-    return Workers.ask(request);
+    return Workers.askAgain(request);
   }
 
   static void commit(String writer, Iterable<String> results) {
     ObjectNode request = Worker.JSON.createObjectNode().put("do", "commit").put("writer", writer);
     results.forEach(request.putArray("results")::add);
-    Workers.ask(request);
+    Workers.askAgain(request);
   }
 
   static void abort(String writer) {
-    Workers.ask(Worker.JSON.createObjectNode().put("do", "abort").put("writer", writer));
+    Workers.askAgain(Worker.JSON.createObjectNode().put("do", "abort").put("writer", writer));
   }
 
   private static ObjectNode atVersion(ObjectNode request, String at) {

@@ -13,6 +13,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One Python process beside this JVM, and the connection to it.
@@ -90,6 +91,16 @@ final class Worker implements AutoCloseable {
 
   boolean isAlive() {
     return process.isAlive();
+  }
+
+  /** Whether the process has ended, of one whose connection has: a killed process may be there for another moment. */
+  boolean hasDied() {
+    try {
+      return process.waitFor(5, TimeUnit.SECONDS);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
   }
 
   /** Sends a request; its answer is read by one of the methods below, or by ArrowIn. */

@@ -63,17 +63,31 @@ final class Workers {
 
   /** Asks one question and returns the JSON answer. */
   static JsonNode ask(ObjectNode request) {
+    return ask(request, false);
+  }
+
+  /** A question that another worker may be asked again, when the first one dies before it has answered. */
+  static JsonNode askAgain(ObjectNode request) {
+    return ask(request, true);
+  }
+
+  private static JsonNode ask(ObjectNode request, boolean again) {
     try {
       Worker worker = take();
       try {
         worker.send(request);
         return worker.answer();
+      } catch (IOException error) {
+        if (!again || !worker.hasDied()) {
+          throw error;
+        }
       } finally {
         give(worker);
       }
     } catch (IOException error) {
       throw new UncheckedIOException(error);
     }
+    return ask(request.put("again", true), false);
   }
 
   private static void closeIdle() {
