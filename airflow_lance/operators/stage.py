@@ -388,14 +388,14 @@ class LanceStageOperator(LanceJobOperator):
 def staged_sentence(reference: Mapping[str, Any]) -> str:
     """What was staged, for the log. Internals of the reference stay out.
 
-    >>> staged_sentence({"operation": "append", "uri": "/t.lance", "num_rows": 2, "num_fragments": 1, "num_bytes": 343})
-    'Staged append on /t.lance: 2 rows added, 0 deleted, in 1 new fragments (343 bytes); no reader sees it yet'
+    >>> staged_sentence({"operation": "append", "uri": "/t.lance", "num_rows": 2, "num_bytes": 343})
+    'Staged append on /t.lance: 2 rows added, 0 deleted (343 bytes); no reader sees it yet'
     """
-    counts = {name: reference.get(name) or 0 for name in ("num_rows", "num_deleted_rows", "num_fragments", "num_bytes")}
+    counts = {name: reference.get(name) or 0 for name in ("num_rows", "num_deleted_rows", "num_bytes")}
     return (
         f"Staged {reference.get('operation') or 'work'} on {reference.get('uri', '')}: {counts['num_rows']:,} rows added, "
-        f"{counts['num_deleted_rows']:,} deleted, in {counts['num_fragments']:,} new fragments ({counts['num_bytes']:,} "
-        "bytes); no reader sees it yet"
+        f"{counts['num_deleted_rows']:,} deleted ({counts['num_bytes']:,} bytes); "
+        "no reader sees it yet"
     )
 
 

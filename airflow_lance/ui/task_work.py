@@ -202,7 +202,7 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
             told = {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
             yield _Mention(uri, str(identity), True, task, told, _gates(value) if outcome == "committed" else None)
     elif isinstance(value.get("identity"), str):
-        names = ("read_version", "num_rows", "num_bytes", "num_fragments")
+        names = ("read_version", "num_rows", "num_bytes")
         told = {name.removeprefix("num_"): value[name] for name in names if isinstance(value.get(name), int)}
         kind = value.get("operation")
         told |= {"identity": str(value["identity"]), "kind": kind if isinstance(kind, str) else None}

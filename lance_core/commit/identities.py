@@ -29,6 +29,9 @@ CREATES_PROPERTY = "lance_core.creates"
 ASSUMES_PROPERTY = "lance_core.assumes"
 """On a staged replacement or merge: JSON that says which rows it must have known: `{"predicate": …}` or `{"keys": […]}`."""
 
+STAGED_PROPERTY = "lance_core.staged"
+"""On a staged transaction: JSON with what its commit alone has to know (see `publish.staged_properties`)."""
+
 GROWS_PROPERTY = "lance_core.grows"
 """On a Merge that adds rows and the columns which they brought: JSON that says which columns and fragments are new."""
 
@@ -36,7 +39,7 @@ REQUEST_PROPERTY = "lance_core.request"
 """On a version that no staged work made: JSON with the operation and the task that requested it. It identifies nothing."""
 
 _MAX_TEXT = 1024
-_STAGED_ONLY = frozenset({CREATES_PROPERTY, ASSUMES_PROPERTY})
+_STAGED_ONLY = frozenset({CREATES_PROPERTY, ASSUMES_PROPERTY, STAGED_PROPERTY})
 
 
 @dataclass(frozen=True, slots=True)

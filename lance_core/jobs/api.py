@@ -380,4 +380,4 @@ def reference_of(result: JobResult, spec: JobSpec) -> dict[str, Any]:
     plain: dict[str, Any] = result.to_dict()
     if not isinstance(result, StagedTransaction):
         return plain
-    return {**plain, "uri": spec.uri, "kind": spec.kind, "digest": work_digest(lifecycle.work_of(spec))}
+    return {**plain, "uri": spec.uri, "operation": spec.kind, "digest": work_digest(lifecycle.work_of(spec))}

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field, replace
 from lance_core.commit import naming
 from lance_core.commit.identities import abort_property
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.manifests import find_latest_version
+from lance_core.commit.manifests import find_latest_version, open_newest
 from lance_core.commit.references import data_paths, is_referenced
+from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
@@ -34,13 +35,14 @@ from lance_core.publish.attempts import (
     attempt_files,
     read_lease,
     record_path,
-    staged_transaction_path,
 )
 from lance_core.publish.decisions import DecisionState, decide, look, look_many, read_decision
 from lance_core.publish.history import LogSearch, search
-from lance_core.publish.in_use import Owners, complete_transaction, files_in_use
+from lance_core.publish.in_use import Owners, files_in_use, names_all
 from lance_core.publish.intent import ABORTS, Intent, list_intents, named_by, put_intent, remove_intent
-from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.model import Attempt, StagedTransaction, staged_transaction_path
+from lance_core.publish.staged_properties import staged_writers
+from lance_core.publish.table_id import require_known_records
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
 
@@ -89,6 +91,8 @@ def abort_attempt(store: Store, identity: str, attempt: str, *, certain: bool = 
     commit which is about to publish it loses. `certain=True` is a person's word that it was not committed, where the log
     cannot tell.
     """
+    newest = open_newest(store)
+    require_known_records(store, None if newest is None else newest.manifest)
     return [*remove_attempt(store, (identity, attempt), AbortRequest(by, finished="abort", certain=certain)).files]
 
 
@@ -146,6 +150,7 @@ class _Aborting:
         self._states: dict[str, DecisionState] = {}
         self._begun: dict[Key, tuple[Attempt, float] | None] = {}
         self._staged: dict[Key, StagedTransaction] = {}
+        self._adopted: dict[Key, tuple[str, ...]] = {}
         self._doomed: list[Key] = []
         self._gone: list[Key] = []
         self._left: list[Key] = []
@@ -337,9 +342,9 @@ class _Aborting:
         """What those that are gone had adopted, unless it may still be published by itself."""
         keys: dict[Key, None] = {}
         for key in self._gone:
-            begun, staged = self._begun[key], self._staged.get(key)
-            adopts = (*(() if begun is None else begun[0].adopts), *(() if staged is None else staged.adopts))
-            keys.update(dict.fromkeys((key[0], item) for item in adopts))
+            begun = self._begun[key]
+            adopts = () if begun is None else begun[0].adopts
+            keys.update(dict.fromkeys((key[0], item) for item in (*adopts, *self._adopted.get(key, ()))))
         return [key for key in keys if key not in self._begun and self._is_over(key)]
 
     def _is_over(self, key: Key) -> bool:
@@ -363,8 +368,10 @@ class _Aborting:
         found, unknown = [], []
         for key in keys:
             staged = self._staged.get(key)
-            transaction = None if staged is None else complete_transaction(self._store, staged)
-            if staged is None or transaction is None:
+            transaction = None if staged is None else read_transaction_file(self._store, staged.transaction_path)
+            if transaction is not None:
+                self._adopted[key] = staged_writers(transaction, key[1])[1:]
+            if staged is None or transaction is None or not names_all(self._store, transaction):
                 unknown.append(key[1])
             else:
                 found += [*data_paths(transaction, writers=key[1:]), staged.transaction_path]
@@ -372,7 +379,8 @@ class _Aborting:
             owners = Owners(unknown)
             found += [path for path in attempt_files(self._store) if owners.has(path)]
             # That of one which finished is known: a listing may lack it.
-            found += [staged_transaction_path(attempt) for attempt in map(self._finished, keys) if attempt is not None]
+            begun = [attempt for attempt in map(self._finished, keys) if attempt is not None]
+            found += [staged_transaction_path(item.identity, item.attempt, item.read_version) for item in begun]
         return [*dict.fromkeys(found)]
 
 

@@ -24,6 +24,7 @@ from lance_core.io.store import Store
 from lance_core.publish.decisions import DecisionState, last_of, look, look_many
 from lance_core.publish.model import Attempt, StagedEntry, StagedTransaction
 from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+from lance_core.publish.staged_properties import num_new_fragments
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,9 @@ def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, 
     staged = state.finished if state.is_finished(key[1]) else None
     if begun is None:
         assert staged is not None
-        return StagedEntry(*key, "finished", staged.read_version, 0.0, 0.0, staged, state.spec or {})
+        return StagedEntry(
+            *key, "finished", staged.read_version, 0.0, 0.0, staged, state.spec or {}, num_fragments=_num_fragments(state)
+        )
     attempt, renewed = begun
     lease_until = renewed + attempt.lease_seconds
     word = "running" if now < lease_until else "expired"
@@ -112,7 +115,12 @@ def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, 
         staged=staged,
         spec=attempt.spec,
         asked=attempt.asked,
+        num_fragments=None if staged is None else _num_fragments(state),
     )
+
+
+def _num_fragments(state: DecisionState) -> int | None:
+    return None if state.transaction is None else num_new_fragments(state.transaction)
 
 
 def find_finished(store: Store, identity: str) -> StagedTransaction | None:
@@ -192,12 +200,6 @@ def attempt_files(store: Store) -> list[str]:
 def record_path(identity: str, attempt: str) -> str:
     """Where an attempt's record is."""
     return naming.staged_path(identity, STARTED, attempt=attempt)
-
-
-def staged_transaction_path(attempt: Attempt) -> str:
-    """Where an attempt's transaction is: the name has identity and attempt, so that two attempts never share a file."""
-    uuid = f"{attempt.identity}.{attempt.attempt}"
-    return naming.transaction_path(naming.transaction_name(attempt.read_version, uuid))
 
 
 def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
+from lance_core.commit.manifests import open_newest
 from lance_core.commit.references import is_referenced
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
@@ -33,6 +34,7 @@ from lance_core.publish.history import LogSearch, search
 from lance_core.publish.in_use import Owners, files_in_use
 from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
 from lance_core.publish.model import Attempt, GarbageReport, StagedTransaction
+from lance_core.publish.table_id import require_known_records
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,8 @@ def collect_garbage(
     killed at any point.
     """
     at = time.time() if now is None else now
+    newest = open_newest(store)
+    require_known_records(store, None if newest is None else newest.manifest)
     intents = list_intents(store)
     found = _find(store, at, abandon_after)
     _settle_intents(store, intents, found)
@@ -157,10 +161,9 @@ def _sort(
 
 def _finished_at(store: Store, state: DecisionState) -> float:
     """When the work that waits was finished (seconds since the epoch), by the clock of its task."""
-    if state.finished is None or state.finished.number == state.number:
-        return state.decided_at
-    before = read_decision(store, state.identity, state.finished.number)
-    return state.finished.planned_at if before is None else before.decided_at
+    behind = state.finished is not None and state.finished.number < state.number
+    before = read_decision(store, state.identity, state.finished.number) if behind and state.finished is not None else None
+    return state.decided_at if before is None else before.decided_at
 
 
 def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *, dry_run: bool) -> None:

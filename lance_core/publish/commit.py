@@ -109,9 +109,11 @@ def commit(store: Store, request: CommitRequest) -> CommitResult:
     began = time.monotonic()
     wanted = distinct(request.refs)
     if request.single and request.check is None and len(wanted) == 1:
-        done = publish_single(store, request.refs[0], known=request.states.get(request.refs[0].identity))
+        states = dict(request.states)
+        done = publish_single(store, request.refs[0], states=states)
         if done is not None:
             return done
+        request = replace(request, states=states)
     service = _Commit(store, request, wanted)
     try:
         result = service.run()
@@ -134,7 +136,6 @@ class _Commit:
         self._states = dict(request.states)
         self._known: dict[str, DecisionState] = {}
         self._found_in_log: list[str] = []
-        self._loaded: dict[str, Loaded] = {}
         self._table_id: str | None = None
         self._opened: OpenVersion | None = None
         self._opening: Callable[[], OpenVersion | None] | None = None
@@ -348,10 +349,10 @@ class _Commit:
             return
         self._tally.num_versions += 1
         self._tally.rebased += done.num_rebased
+        self._tally.committed += fold.members
         self._tally.published[version] = done.transaction, done.manifest.transaction_file
         for item in fold.members:
             self._settle(self._pending.pop(item.ref.identity), version, COMMITTED)
-            self._loaded[item.ref.identity] = item
 
     def _table_id_at(self, done: Committed) -> str:
         if self._table_id is None:
@@ -362,8 +363,6 @@ class _Commit:
     def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
         self._tally.outcome[ref.identity] = outcome
         self._tally.versions[ref.identity] = version
-        if outcome == COMMITTED:
-            self._tally.committed.append(ref)
 
     def _execute_again(self, members: Sequence[Loaded], error: RetryableConflictError) -> None:
         again = self._request.re_execute
@@ -402,8 +401,8 @@ class _Commit:
         tally, publisher = self._tally, self.publisher
         last = [] if tally.refused else publisher.records
         known: dict[int, list[Loaded]] = {}
-        for ref in tally.committed:
-            known.setdefault(tally.versions[ref.identity], []).append(self._loaded[ref.identity])
+        for item in tally.committed:
+            known.setdefault(tally.versions[item.ref.identity], []).append(item)
         # The intent goes along where nothing else is to be cleared behind it.
         is_all = bool(last) and len(known) == 1 and not self._found_in_log
         done = [

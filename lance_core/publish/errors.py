@@ -15,6 +15,7 @@ from lance_core.errors import (
 from lance_core.io.store import Store
 from lance_core.publish.members import Loaded
 from lance_core.publish.merge import MemberConflictError
+from lance_core.publish.staged_properties import facts_of
 from lance_core.table.transaction import Transaction
 
 
@@ -67,7 +68,7 @@ def of_another_table(store: Store, item: Loaded, table_id: str) -> IncompatibleC
     """What was planned on a table that has been made again since."""
     return IncompatibleConflictError(
         f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on table "
-        f"{item.ref.table_id}, but the table was created again and now is {table_id}",
+        f"{facts_of(item.transaction).table_id}, but the table was created again and now is {table_id}",
         uri=store.uri,
         cure="Abort the staged transaction (`lance staged abort`) and clear its staging task.",
     )

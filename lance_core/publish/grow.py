@@ -22,9 +22,9 @@ from lance_core.format.manifest import Manifest
 from lance_core.format.schema import NO_PARENT, Schema
 from lance_core.publish.adopt import adopt_fragments
 from lance_core.publish.errors import NotWholeError
-from lance_core.publish.growth import Growth, growth_of, new_rows, next_fragment_id, numbered
 from lance_core.publish.members import Loaded
 from lance_core.publish.merge import Rebase, blame
+from lance_core.publish.staged_properties import Growth, growth_of, new_rows, next_fragment_id, numbered
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations import Append, Merge
 from lance_core.table.transaction import Transaction

@@ -25,7 +25,7 @@ from lance_core.commit.history import is_ancestor
 from lance_core.commit.identities import aborts_of, carries, identities_of
 from lance_core.commit.manifests import Listing, OpenAt, list_once, load_manifest, open_or_none, version_numbers
 from lance_core.commit.references import referenced_files
-from lance_core.commit.transactions import load_transaction, transaction_of
+from lance_core.commit.transactions import load_transaction, read_transaction_file, transaction_of
 from lance_core.errors import CommitStateUnknownError, CorruptFileError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import each
@@ -34,6 +34,7 @@ from lance_core.publish.decisions import CommittedWork, DecisionState, list_iden
 from lance_core.publish.intent import Intent, list_intents, named_by
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+from lance_core.publish.staged_properties import staged_writers
 from lance_core.publish.table_id import is_other_table, keep_table_id, table_id_of
 from lance_core.table.transaction import Transaction
 
@@ -253,7 +254,7 @@ def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: 
     if not doubtful:
         return
     newest = load_manifest(store)
-    used = dict(_in_use(newest, {name: found.states[name] for name in doubtful}))
+    used = dict(_in_use(store, newest, {name: found.states[name] for name in doubtful}))
     shown = _load(store, newest.version) if used else None
     for identity, gap in doubtful.items():
         staged = used.get(identity)
@@ -272,13 +273,17 @@ def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: 
         found.versions[identity] = newest.version
 
 
-def _in_use(newest: Manifest, states: Mapping[str, DecisionState]) -> Iterator[tuple[str, StagedTransaction]]:
+def _in_use(store: Store, newest: Manifest, states: Mapping[str, DecisionState]) -> Iterator[tuple[str, StagedTransaction]]:
     """Those whose files the newest version refers to: they were committed, in that version or before."""
     # Not the transaction's file: a version that aborts an attempt names its own after that attempt.
     used = [path for path in referenced_files(newest) if not path.startswith(f"{naming.TRANSACTIONS}/")]
     for identity, state in states.items():
         staged = state.finished
-        if staged is not None and any(naming.is_of_any(path, (*staged.writers, *state.superseded)) for path in used):
+        if staged is None:
+            continue
+        transaction = state.transaction or read_transaction_file(store, staged.transaction_path)
+        writers = (staged.attempt,) if transaction is None else staged_writers(transaction, staged.attempt)
+        if any(naming.is_of_any(path, (*writers, *state.superseded)) for path in used):
             yield identity, staged
 
 
@@ -315,7 +320,7 @@ def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
         return {}
     for transaction in each(store, [version for version in wanted if version in there], _load):
         silent = {name: base for name, base in silent.items() if transaction is None or not carries(transaction, name)}
-    used = dict(_in_use(load_manifest(store), {name: states[name] for name in silent}))
+    used = dict(_in_use(store, load_manifest(store), {name: states[name] for name in silent}))
     intents = list_intents(store)
     gaps = {name: max((number for number in gone if number > base), default=0) for name, base in silent.items()}
     return {name: gap for name, gap in gaps.items() if gap and name not in used and named_by(intents, [name], below=gap)}

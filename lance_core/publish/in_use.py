@@ -9,12 +9,11 @@ from lance_core.commit import naming
 from lance_core.commit.look import branch_stores, detached_versions, look_since
 from lance_core.commit.manifests import load_manifest
 from lance_core.commit.references import referenced_files
-from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import NotFoundError
 from lance_core.io.many import delete_all
 from lance_core.io.store import Store
 from lance_core.publish.attempts import attempt_files
-from lance_core.publish.model import StagedTransaction
+from lance_core.publish.staged_properties import facts_of
 from lance_core.table.carried import new_indices, new_schema
 from lance_core.table.transaction import Transaction
 
@@ -55,18 +54,14 @@ def remove_unused(store: Store, attempt: str, *, keep: Collection[str]) -> list[
     return paths
 
 
-def complete_transaction(store: Store, staged: StagedTransaction) -> Transaction | None:
-    """The staged transaction, when it names every file that was written for it; blobs beside data files may lack."""
-    transaction = None if staged.has_more else read_transaction_file(store, staged.transaction_path)
-    if transaction is None:
-        return None
-    operation = transaction.operation
-    if any(not index.files for index in new_indices(operation)):
-        return None
-    schema = new_schema(operation)
+def names_all(store: Store, transaction: Transaction) -> bool:
+    """Whether a staged transaction names every file that was written for it; blobs beside data files may lack."""
+    if facts_of(transaction).has_more or any(not index.files for index in new_indices(transaction.operation)):
+        return False
+    schema = new_schema(transaction.operation)
     if schema is None:
         try:
             schema = load_manifest(store).schema
         except NotFoundError:
-            return None
-    return None if any(item.extension_name == BLOB_V2 for item in schema.fields) else transaction
+            return False
+    return all(item.extension_name != BLOB_V2 for item in schema.fields)

@@ -25,6 +25,7 @@ from lance_core.publish.abort import AbortRequest, remove_attempts
 from lance_core.publish.attempts import record_path
 from lance_core.publish.decisions import DecisionState
 from lance_core.publish.model import StagedTransaction
+from lance_core.publish.staged_properties import facts_of, staged_writers
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,11 @@ class Loaded:
 
     ref: StagedTransaction
     transaction: Transaction
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        """The attempts that wrote its files."""
+        return staged_writers(self.transaction, self.ref.attempt)
 
 
 def load_members(
@@ -69,7 +75,7 @@ def load_members(
 
 def lost_files(store: Store, items: Sequence[Loaded]) -> dict[str, LanceError]:
     """Refusals of those that have lost files, by identity; all files are looked for at once."""
-    named = {item.ref.identity: data_paths(item.transaction, writers=item.ref.writers) for item in items}
+    named = {item.ref.identity: data_paths(item.transaction, writers=item.writers) for item in items}
     gone = frozenset(missing(store, [path for paths in named.values() for path in paths]))
     lost = {item.ref: [path for path in named[item.ref.identity] if path in gone] for item in items}
     return {ref.identity: files_gone(store, ref, paths) for ref, paths in lost.items() if paths}
@@ -107,7 +113,8 @@ def clear_committed(
     by_name: list[Loaded] = []
     for item in items:
         state = states.get(item.ref.identity)
-        if item.ref.has_more or item.ref.adopts or (state is not None and state.superseded):
+        is_more = facts_of(item.transaction).has_more or len(item.writers) > 1
+        if is_more or (state is not None and state.superseded):
             by_name.append(item)
     keys = [(item.ref.identity, attempt) for item in by_name for attempt in _attempts(item, states)]
     remove_attempts(store, keys, AbortRequest("its commit", committed_too=True))

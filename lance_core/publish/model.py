@@ -2,8 +2,8 @@
 
 ::
 
-    {"uri": "/t", "identity": "5d2c…", "attempt": "00ff…", "read_version": 4, "operation": "append", "num_rows": 25000,
-     "num_bytes": 812345, "num_fragments": 1, "transaction_path": "_transactions/4-5d2c….txn", "creates": false}
+    {"uri": "/t", "identity": "5d2c…", "attempt": "00ff…", "number": 1, "read_version": 4, "operation": "append",
+     "num_rows": 25000, "num_deleted_rows": 0, "num_bytes": 812345, "digest": "9a…"}
 
 Never row data, never fragment lists: those are in the transaction file.
 """
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeVar
 
+from lance_core.commit import naming
 from lance_core.errors import InputError
 from lance_core.publish.records import RULES
 from lance_core.typed import from_plain
@@ -63,17 +64,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class StagedTransaction:
-    """A reference to a staged transaction: written, invisible, waiting for its commit.
+    """A reference to a staged transaction: written, invisible, waiting for its commit. Ten plain values, each fact once.
 
-    `num_rows`, `num_bytes` and `num_fragments` are what it adds. `creates` says that the table did not exist.
-    `digest` is the whole SHA-256 of the work.
-    `adopts`: earlier attempts of the identity that wrote a part of its files. `has_more`: it wrote or adopted files that its
-    transaction does not name.
-    `table_id` says on which table it was planned ("" when nobody knows): one that is made again at the uri is another.
-    `base` is the transaction file of the version that it was planned on, which tells that version from others of its number.
-    `number` is that of the decision that it is finished.
-    `plain`: on the version that it was planned on it may be published just as it is.
-    `planned_at`: when it was planned (seconds since the epoch, by the clock of the staging task).
+    `number` is that of the decision that it is finished. `operation` is what was requested (the kind of the job).
+    `num_rows`, `num_deleted_rows` and `num_bytes` are what it adds and deletes. `digest` is the whole SHA-256 of the work.
+    What else its commit has to know stands in the transaction (see `publish.staged_properties`).
     """
 
     uri: str
@@ -83,23 +78,20 @@ class StagedTransaction:
     operation: str
     num_rows: int
     num_bytes: int
-    num_fragments: int
-    transaction_path: str
-    creates: bool = False
+    number: int = 0
     num_deleted_rows: int = 0
     digest: str = ""
-    has_more: bool = False
-    table_id: str = ""
-    base: str = ""
-    number: int = 0
-    plain: bool = False
-    planned_at: float = 0.0
-    adopts: tuple[str, ...] = ()
 
     @property
-    def writers(self) -> tuple[str, ...]:
-        """The attempts that wrote its files."""
-        return (self.attempt, *self.adopts)
+    def transaction_path(self) -> str:
+        """Where the staged transaction is; "" for work that was committed long ago. Its name has identity and attempt, so
+        that two attempts never share a file."""
+        return staged_transaction_path(self.identity, self.attempt, self.read_version) if self.attempt else ""
+
+    @property
+    def creates(self) -> bool:
+        """Whether it adds to a table that did not exist when it was planned, and adds to it if it exists by then."""
+        return bool(self.attempt) and not self.read_version and self.operation != "overwrite"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values, fit for XCom."""
@@ -111,11 +103,17 @@ class StagedTransaction:
         return _from_dict(cls, plain)
 
 
+def staged_transaction_path(identity: str, attempt: str, read_version: int) -> str:
+    """Where an attempt's transaction is, which was planned on this version."""
+    return naming.transaction_path(naming.transaction_name(read_version, f"{identity}.{attempt}"))
+
+
 @dataclass(frozen=True, slots=True)
 class StagedEntry:
     """One line of `lance staged list`: an attempt, and its result. `state` is "running", "expired" or "finished".
 
-    `asked` is the task that requested it, as far as the attempt's own record is there.
+    `asked` is the task that requested it, as far as the attempt's own record is there. `num_fragments`: new ones, where the
+    decision has the transaction.
     """
 
     identity: str
@@ -127,6 +125,7 @@ class StagedEntry:
     staged: StagedTransaction | None = None
     spec: Mapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
+    num_fragments: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from lance_core.publish.fold import Fold
 from lance_core.publish.members import Loaded
 from lance_core.publish.merge import MemberConflictError
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.table_id import is_other_table, table_id_of
+from lance_core.publish.staged_properties import facts_of
+from lance_core.publish.table_id import is_other_table, require_known_records, table_id_of
 from lance_core.table.operations import Append
 from lance_core.table.transaction import Transaction
 
@@ -37,21 +38,24 @@ def distinct(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
     return found
 
 
-def is_planned_on(ref: StagedTransaction, newest: Manifest) -> bool:
+def is_planned_on(item: Loaded, newest: Manifest) -> bool:
     """Whether a staged transaction was planned on just this version: the same number, made by the same transaction."""
-    return bool(ref.base) and (ref.read_version, ref.base) == (newest.version, newest.transaction_file)
+    base = facts_of(item.transaction).base
+    return bool(base) and (item.ref.read_version, base) == (newest.version, newest.transaction_file)
 
 
 def require_same_table(
     store: Store, items: Sequence[Loaded], newest: Manifest, *, table_id: str | None, present: Sequence[int] | None
 ) -> str:
-    """The table's table_id; IncompatibleConflictError for what was planned on another table at this place."""
+    """The table's id; IncompatibleConflictError for what was planned on another table at this place, and
+    UnsupportedRecordError where its records need a newer release."""
+    require_known_records(store, newest)
     if table_id is None:
         # Planned on just this version: it is the same table as then, and what it was called then, it is called now.
-        known = {item.ref.table_id for item in items if is_planned_on(item.ref, newest)}
+        known = {facts_of(item.transaction).table_id for item in items if is_planned_on(item, newest)}
         table_id = known.pop() if len(known) == 1 else table_id_of(store, present=present)
     for item in items:
-        if is_other_table(item.ref.table_id, table_id):
+        if is_other_table(facts_of(item.transaction).table_id, table_id):
             raise of_another_table(store, item, table_id)
     return table_id
 

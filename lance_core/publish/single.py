@@ -2,8 +2,8 @@
 
 ::
 
-    intent  ‖  the decision that it is finished, and that there is none behind it  ‖  the version that it was planned on
-    its files
+    the decision that it is finished, and that there is none behind it  ‖  the version that it was planned on
+    intent  ‖  its files
     manifest                   as the next version, if absent; it names the staged transaction's own file
     -> lineage, decision, clearing  as ever
 
@@ -13,7 +13,7 @@ requested. The versions are not listed before: if there is a later one, the put 
 removed, the look behind the put finds it. For work that was planned longer ago the versions are listed all the same,
 because then there often is a later one, and a try in vain costs more than a listing.
 
-If anything is not as expected, nothing has happened but the intent, and the work is left to `commit`.
+If anything is not as expected, nothing has happened, or an intent alone, and the work is left to `commit`.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ from lance_core.publish.intent import Intent, put_intent, remove_intent
 from lance_core.publish.members import Loaded, clear_committed, lost_files, quietly
 from lance_core.publish.model import COMMITTED, CommitResult, StagedTransaction
 from lance_core.publish.preconditions import is_planned_on, require_same_table
+from lance_core.publish.staged_properties import facts_of
 from lance_core.publish.tally import Tally
+from lance_core.table.operations import Append, Delete, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
 from lance_core.wire.transaction import encode_transaction
 
+_PLAIN = frozenset({"append", "delete", "update", "merge", "replace_where"})
+"""What may be published just as it was staged, on the version that it was planned on."""
 _FRESH_SECONDS = 60.0
 """So long after the work was planned, a later version is hardly to be expected. A wrong clock costs requests, no more."""
 
 
-def publish_single(store: Store, ref: StagedTransaction, *, known: DecisionState | None = None) -> CommitResult | None:
-    """Publish it, exactly once; None where it takes more than this knows, and then `commit` does it. `known`: its decisions
-    as the caller has just read them.
+def publish_single(store: Store, ref: StagedTransaction, *, states: dict[str, DecisionState]) -> CommitResult | None:
+    """Publish it, exactly once; None where it takes more than this knows, and then `commit` does it. `states`: decisions as
+    they were just read; what this reads is added.
 
     Raises what `commit` raises.
     """
-    began, now = time.monotonic(), time.time()
-    if not _may_be_single(ref):
+    began = time.monotonic()
+    if ref.operation not in _PLAIN or not ref.number or not ref.read_version:
         return None
-    if not 0 <= now - ref.planned_at < _FRESH_SECONDS and find_latest_version(store) != ref.read_version:
-        return None
-    work = _Single(store, ref, known)
+    work = _Single(store, ref, states)
     try:
         result = work.publish()
     except StoreError:
@@ -73,15 +75,10 @@ def publish_single(store: Store, ref: StagedTransaction, *, known: DecisionState
     return replace(result, seconds=round(time.monotonic() - began, 6))
 
 
-def _may_be_single(ref: StagedTransaction) -> bool:
-    name = naming.transaction_name(ref.read_version, f"{ref.identity}.{ref.attempt}")
-    is_plain = ref.plain and ref.transaction_path == naming.transaction_path(name)
-    return is_plain and ref.number > 0 and bool(ref.base)
-
-
 class _Single:
-    def __init__(self, store: Store, ref: StagedTransaction, known: DecisionState | None) -> None:
-        self._store, self._ref = store, ref
+    def __init__(self, store: Store, ref: StagedTransaction, states: dict[str, DecisionState]) -> None:
+        self._store, self._ref, self._states = store, ref, states
+        known = states.get(ref.identity)
         is_last = known is not None and known.is_finished(ref.attempt) and known.number == ref.number
         self._known = known if is_last else None
         self._intent = Intent(naming.new_attempt(), attempts={ref.identity: ref.attempt}, base=ref.read_version)
@@ -91,30 +88,43 @@ class _Single:
     def publish(self) -> CommitResult | None:
         """See that the attempt is whole, put it, and say so."""
         store, ref = self._store, self._ref
-        self._intended = begin(store, partial(put_intent, store, self._intent))
         opening = begin(store, lambda: open_or_none(store, ref.read_version))
         deciding = begin(store, self._decided)
         is_last = begin(store, self._is_last)
         opened, state, last = opening(), deciding(), is_last()
-        self._intended()
-        if opened is None or state is None or not last or not is_planned_on(ref, opened.manifest):
+        if state is None or not last:
+            return None
+        self._states[ref.identity] = state
+        if opened is None:
             return None
         transaction = state.transaction or read_transaction_file(store, ref.transaction_path)
         if transaction is None or transaction.uuid != ref.identity:
             return None
+        if not isinstance(transaction.operation, Append | Delete | Update):
+            return None
         item = Loaded(ref, transaction)
-        if lost_files(store, [item]):
-            return None  # the other way says which
+        if not is_planned_on(item, opened.manifest) or self._has_moved(item):
+            return None
         if len(encode_transaction(transaction)) > MAX_INLINE_TRANSACTION_SIZE:
             return None  # a version without its transaction inside would need the file of the staged one for good
         (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
         if fold.settles_late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
             return None
         table_id = require_same_table(store, [item], opened.manifest, table_id=None, present=None)
+        self._intended = begin(store, partial(put_intent, store, self._intent))
+        is_lost = bool(lost_files(store, [item]))
+        self._intended()
+        if is_lost:
+            return None  # the other way says which
         done = self._put(fold.transaction, opened)
         if done is None or done.already:
             return None
         return self._note(item, done, state, table_id)
+
+    def _has_moved(self, item: Loaded) -> bool:
+        """Whether there is a later version, as far as that is worth a request."""
+        is_fresh = 0 <= time.time() - facts_of(item.transaction).planned_at < _FRESH_SECONDS
+        return not is_fresh and find_latest_version(self._store) != self._ref.read_version
 
     def _decided(self) -> DecisionState | None:
         """The decision that it is finished, unless that is not there."""
@@ -164,6 +174,4 @@ class _Single:
         quietly(
             lambda: clear_committed(self._store, [item], done.transaction, named=named, states={identity: known}, last=last)
         )
-        return Tally(
-            outcome={identity: COMMITTED}, versions={identity: version}, num_versions=1, committed=[self._ref]
-        ).result()
+        return Tally(outcome={identity: COMMITTED}, versions={identity: version}, num_versions=1, committed=[item]).result()

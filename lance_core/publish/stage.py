@@ -27,7 +27,7 @@ from typing import Any
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked, creates, identity_properties
 from lance_core.commit.manifests import version_numbers
-from lance_core.commit.references import data_paths, named_fragments
+from lance_core.commit.references import data_paths
 from lance_core.commit.transactions import read_transaction_file, write_transaction
 from lance_core.errors import (
     CommitStateUnknownError,
@@ -38,15 +38,14 @@ from lance_core.errors import (
 from lance_core.io.many import missing
 from lance_core.io.store import Store
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, decide_against, finished_reference, remove_attempt
-from lance_core.publish.attempts import find_finished, is_over, read_started, staged_transaction_path, write_started
+from lance_core.publish.attempts import find_finished, is_over, read_started, write_started
 from lance_core.publish.decisions import CommittedWork, DecisionState, decide, look
 from lance_core.publish.folded import folded_records
-from lance_core.publish.growth import growth_of, new_rows
 from lance_core.publish.history import LogSearch, search, void_work
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import is_same_work, work_digest
+from lance_core.publish.staged_properties import StagedFacts, growth_of, staged_writers
 from lance_core.publish.table_id import table_id_of
-from lance_core.table.operations import Append, Delete, Overwrite, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import with_packed_fragments
 
@@ -152,7 +151,6 @@ def finish_attempt(
     *,
     rows: int,
     bytes: int,
-    fragments: int | None = None,
     rows_deleted: int = 0,
 ) -> StagedTransaction:
     """Write the staged transaction and decide that the attempt is finished; nothing becomes visible.
@@ -162,28 +160,18 @@ def finish_attempt(
     this attempt was aborted (by a person, or its lease was over), or another spec finished first.
     """
     transaction = with_packed_fragments(_with_identity(transaction, attempt, rows=rows))
-    path = staged_transaction_path(attempt)
     staged = StagedTransaction(
         uri=store.uri,
         identity=attempt.identity,
         attempt=attempt.attempt,
         read_version=transaction.read_version,
-        operation=creates(transaction.properties) or operation_name(transaction),
+        operation=_requested(attempt) or creates(transaction.properties) or operation_name(transaction),
         num_rows=rows,
         num_bytes=bytes,
-        num_fragments=_num_new_fragments(transaction) if fragments is None else fragments,
-        transaction_path=path,
-        creates=bool(creates(transaction.properties)),
         num_deleted_rows=rows_deleted,
         digest=attempt.digest,
-        table_id=attempt.table_id,
-        base=attempt.base,
-        plain=_is_plain(transaction),
-        planned_at=attempt.started,
-        adopts=attempt.adopts,
-        has_more=attempt.has_more,
     )
-    write_transaction(store, transaction, path=path)
+    write_transaction(store, transaction, path=staged.transaction_path)
     if attempt.replaces:
         _require_uncommitted(store, attempt)
     known = DecisionState(attempt.identity) if attempt.is_first else None
@@ -263,8 +251,6 @@ def committed_reference(uri: str, work: CommittedWork, *, operation: str = "") -
         operation=operation,
         num_rows=0,
         num_bytes=0,
-        num_fragments=0,
-        transaction_path="",
         digest=work.digest,
     )
 
@@ -284,7 +270,11 @@ def is_whole(store: Store, staged: StagedTransaction, *, spec: Mapping[str, Any]
         return False
     transaction = read_transaction_file(store, staged.transaction_path)
     is_same = transaction is not None and transaction.uuid == staged.identity
-    return is_same and transaction is not None and not missing_files(store, transaction, writers=staged.writers)
+    return (
+        is_same
+        and transaction is not None
+        and not missing_files(store, transaction, writers=staged_writers(transaction, staged.attempt))
+    )
 
 
 def missing_files(store: Store, transaction: Transaction, *, writers: Sequence[str]) -> list[str]:
@@ -308,13 +298,14 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
             cure="Use the read version of the attempt, which is fixed when the work is planned.",
         )
     note = _note(attempt, operation_name(transaction), rows)
-    properties = {**transaction.properties, **identity_properties(attempt.identity, note)}
+    facts = StagedFacts(attempt.base, attempt.table_id, attempt.started, attempt.has_more)
+    properties = {**transaction.properties, **identity_properties(attempt.identity, note), **facts.properties()}
     return replace(transaction, uuid=attempt.identity, properties=properties)
 
 
-def _is_plain(transaction: Transaction) -> bool:
-    is_one = isinstance(transaction.operation, Append | Delete | Update)
-    return is_one and growth_of(transaction.properties) is None and not creates(transaction.properties)
+def _requested(attempt: Attempt) -> str:
+    kind = attempt.spec.get("kind")
+    return kind if isinstance(kind, str) else ""
 
 
 def _note(attempt: Attempt, operation: str, rows: int) -> dict[str, Any]:
@@ -359,10 +350,3 @@ def _make_room(store: Store, request: AttemptRequest) -> None:
             cure="Two tasks with the same idempotency key must have the same work; give one of them another key.",
         )
     abort_attempt(store, identity, staged.attempt, by="a new attempt")
-
-
-def _num_new_fragments(transaction: Transaction) -> int:
-    operation = transaction.operation
-    if isinstance(operation, Append | Overwrite | Update) or growth_of(transaction.properties) is not None:
-        return len(new_rows(transaction))
-    return len(list(named_fragments(operation)))

@@ -9,24 +9,43 @@
 
 Our cleanup writes the record before it prunes the version that shows it. Watchers, sensors and the ledger compare what is
 known; two ids of which one is empty say nothing about each other.
+
+Which release the records of a table need stands in its config, so every manifest says it, and nobody asks for it::
+
+    config["lance_core.records"] = '{"min_reader":2,"min_writer":3,"table_id":"…"}'
+
+A release whose format is lower than the second stages, commits, aborts and removes nothing there; one that is lower than the
+first does not read them either. What names another table does not count: a clone has the config of its source.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from lance_core.commit import naming
 from lance_core.commit.manifests import open_path
 from lance_core.commit.transactions import uuid_of
-from lance_core.errors import CorruptFileError, LanceError, NotFoundError
+from lance_core.errors import CorruptFileError, LanceError, NotFoundError, UnsupportedRecordError
+from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
-from lance_core.publish.records import FORMAT, TableIdRecord, parse_record, read_record, write_record
+from lance_core.publish.records import (
+    FORMAT,
+    TableIdRecord,
+    decode_object,
+    parse_record,
+    read_record,
+    unsupported,
+    write_record,
+)
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
 TABLE_PATH = f"{naming.PRIVATE}/table.json"
+RECORDS_KEY = "lance_core.records"
+"""The config of a table that says which release its records need."""
 _FIRST = 1
 
 Load = Callable[[Store, int], "Transaction | None"]
@@ -42,6 +61,34 @@ def table_id_of(store: Store, *, present: Collection[int] | None = None, load: L
             return uuid
     record = _record(store)
     return "" if record is None or not _is_shown(store, record) else record.table_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    min_reader: int
+    min_writer: int
+    table_id: str = ""
+
+
+def require_known_records(store: Store, manifest: Manifest | None, *, writes: bool = True) -> None:
+    """UnsupportedRecordError when the table's config asks for a newer release than this one, to read its records, or, where
+    the caller `writes`, to add to them. No request, but to name the table before it is refused."""
+    text = "" if manifest is None else manifest.config.get(RECORDS_KEY, "")
+    if not text:
+        return
+    where = f"{store.uri}: config {RECORDS_KEY}"
+    try:
+        found = parse_record(_Needed, decode_object(text.encode(), where=where), where=where)
+    except CorruptFileError as error:
+        raise UnsupportedRecordError(
+            f"{error}; nothing is staged, committed or removed",
+            cure="Upgrade this library; if nobody uses a newer release on this table, remove that key of its config.",
+        ) from error
+    key, needed = ("min_reader", found.min_reader)
+    if writes and found.min_writer > needed:
+        key, needed = "min_writer", found.min_writer
+    if needed > FORMAT and not is_other_table(found.table_id, table_id_of(store)):
+        raise unsupported(where, key, expected=f"at most {FORMAT}", got=needed)
 
 
 def is_other_table(one: str, other: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lance_core.errors import LanceError
+from lance_core.publish.members import Loaded
 from lance_core.publish.model import CommitResult, StagedTransaction
+from lance_core.publish.staged_properties import num_new_fragments
 from lance_core.table.transaction import Transaction
 
 _MAX_RE_EXECUTIONS = 15
@@ -20,7 +22,7 @@ class Tally:
     outcome: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     num_versions: int = 0
-    committed: list[StagedTransaction] = field(default_factory=list)
+    committed: list[Loaded] = field(default_factory=list)
     rebased: int = 0
     re_executed: int = 0
     published: dict[int, tuple[Transaction, str]] = field(default_factory=dict)
@@ -43,10 +45,10 @@ class Tally:
             version=max(self.versions.values()),
             num_versions=self.num_versions,
             identities=dict(self.outcome),
-            rows_added=sum(ref.num_rows for ref in self.committed),
-            rows_deleted=sum(ref.num_deleted_rows for ref in self.committed),
-            fragments_added=sum(ref.num_fragments for ref in self.committed),
-            bytes_added=sum(ref.num_bytes for ref in self.committed),
+            rows_added=sum(item.ref.num_rows for item in self.committed),
+            rows_deleted=sum(item.ref.num_deleted_rows for item in self.committed),
+            fragments_added=sum(num_new_fragments(item.transaction) for item in self.committed),
+            bytes_added=sum(item.ref.num_bytes for item in self.committed),
             conflicts_rebased=self.rebased,
             re_executed=self.re_executed,
             refused={uuid: str(error) for uuid, error in self.refused.items()},

@@ -78,11 +78,10 @@ class _Outcome:
 
     operation: Operation
     num_rows: int
-    num_fragments: int
     num_deleted: int
 
     def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
-        return StagedOperation(self.operation, self.num_rows, self.num_fragments, num_deleted=self.num_deleted)
+        return StagedOperation(self.operation, self.num_rows, num_deleted=self.num_deleted)
 
 
 class EditWriter:
@@ -156,7 +155,7 @@ class EditWriter:
         deletions = stage_deletions(snapshot, by_fragment(gone), attempt=self._attempt.attempt)
         operation = _operation(snapshot, deletions, fragments, self._spec.statement)
         rows = sum(fragment.physical_rows for fragment in fragments)
-        return _Outcome(operation, rows, len(fragments), deletions.num_rows)
+        return _Outcome(operation, rows, deletions.num_rows)
 
     def _store(self) -> Any:
         return resolve_store(table_of(self._options), self._options.storage)

@@ -17,6 +17,7 @@ from airflow_lance.operators.restore import LanceRestoreOperator
 from airflow_lance.operators.tag import LanceTagOperator
 from airflow_lance.operators.validate import LanceValidateOperator
 from lance_core.errors import InputError
+from lance_core.publish.model import StagedTransaction
 from tests.airflow.operator_support import execute, ids, make_table
 
 
@@ -37,13 +38,14 @@ def test_cleanup_spares_tags_and_staged_work(uri: str) -> None:
     done = execute(LanceCleanupOperator(task_id="c", uri=uri, retain_versions="1", delete_unverified=True))
     assert (done["old_versions"], _versions(uri)) == (1, [1, 3])
     assert execute(LanceCleanupOperator(task_id="c", uri=uri, older_than_days=3.5))["old_versions"] == 0
-    assert Path(uri, staged["transaction_path"]).exists()
+    waits = Path(uri, StagedTransaction.from_dict(staged).transaction_path)
+    assert waits.exists()
     assert execute(LanceGarbageOperator(task_id="g", uri=uri))["num_files"] == 0
     assert execute(LanceGarbageOperator(task_id="g", uri=uri, dry_run=True))["dry_run"] is True
     kept = execute(LanceGarbageOperator(task_id="g", uri=uri, abandon_after=timedelta(days=1)))
-    assert (kept["abandoned"], Path(uri, staged["transaction_path"]).exists()) == ([], True)
+    assert (kept["abandoned"], waits.exists()) == ([], True)
     gone = execute(LanceGarbageOperator(task_id="g", uri=uri, abandon_after=timedelta(microseconds=1)))
-    assert (gone["abandoned"], Path(uri, staged["transaction_path"]).exists()) == ([staged["identity"]], False)
+    assert (gone["abandoned"], waits.exists()) == ([staged["identity"]], False)
     for wrong in (7, timedelta(0), timedelta(days=-1)):
         with pytest.raises(AirflowFailException, match="abandon_after"):
             execute(LanceGarbageOperator(task_id="g", uri=uri, abandon_after=wrong))

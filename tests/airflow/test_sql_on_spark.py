@@ -166,7 +166,7 @@ def test_a_deferred_job_keeps_what_it_reads(
     event = asyncio.run(_first(deferred.value.trigger))
     other = sql(deferrable=True, commit="elsewhere")
     reference = other.execute_complete(context, event, **kept)
-    assert (reference["kind"], reference["inputs"]) == ("append", kept["inputs"])
+    assert (reference["operation"], reference["inputs"]) == ("append", kept["inputs"])
 
 
 async def _first(trigger: Any) -> Any:

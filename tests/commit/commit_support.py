@@ -94,7 +94,7 @@ def stage(
     version = _version(store) if read_version is None else read_version
     request = AttemptRequest(
         identity=identity or str(uuid.uuid4()),
-        spec=spec or {"kind": "append"},
+        spec=spec or {"kind": "overwrite" if overwrite else "append"},
         read_version=version,
         base=_base(store, version),
         lease_seconds=lease_seconds,

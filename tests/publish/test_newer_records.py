@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 import re
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import lance_core
 from lance_core.cli.main import cli
 from lance_core.commit import naming
+from lance_core.commit.loop import commit_transaction
 from lance_core.commit.manifests import find_latest_version
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.errors import UnsupportedRecordError
 from lance_core.io.local.store import LocalStore
+from lance_core.io.store import Store
 from lance_core.jobs import run_job
+from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.publish.abort import abort_attempt
 from lance_core.publish.attempts import list_staged, record_path
@@ -26,9 +32,12 @@ from lance_core.publish.commit import commit_staged
 from lance_core.publish.decisions import ABORTED, COMMITTED, FINISHED, decision_path
 from lance_core.publish.history import SETTLED_PATH
 from lance_core.publish.intent import ABORTS, COMMITS, list_intents
+from lance_core.publish.records import FORMAT
 from lance_core.publish.segments import HINT_PATH
 from lance_core.publish.stage import begin_attempt
-from lance_core.publish.table_id import TABLE_PATH
+from lance_core.publish.table_id import RECORDS_KEY, TABLE_PATH
+from lance_core.table.operations.update_config import MapUpdate, UpdateConfig
+from lance_core.table.transaction import Transaction
 from tests.commit.commit_support import append, create, stage, write_fragment
 
 
@@ -200,6 +209,61 @@ def _refused(world: World, kind: str, action: str, changed: Mapping[str, object]
     added = [name for name in after.keys() - before.keys() if not name.startswith(TABLE_PATH)]
     assert action.startswith("commit") or not added
     return str(caught.value)
+
+
+def _need(world: World, text: str) -> None:
+    """What a newer release does before it writes a record that this one does not know."""
+    _configure(world.store, text)
+
+
+def _configure(store: Store, text: str) -> None:
+    update = UpdateConfig(MapUpdate({RECORDS_KEY: text}))
+    commit_transaction(store, Transaction(find_latest_version(store) or 0, str(uuid.uuid4()), update))
+
+
+@pytest.mark.parametrize("action", ["commit", "commit of one", "abort", "gc", "cleanup"])
+@pytest.mark.parametrize("needed", ['{"min_reader":2,"min_writer":3}', '{"min_reader":3,"min_writer":3}', '{"new":[]}', "x"])
+def test_a_table_of_a_newer_release_is_left_alone(tmp_path: Path, action: str, needed: str) -> None:
+    """It says so in its config, which every manifest has: no record of it need be read."""
+    world = World(tmp_path)
+    _need(world, needed)
+    before, version = world.content(), find_latest_version(world.store)
+    with pytest.raises(UnsupportedRecordError, match=re.escape(RECORDS_KEY)) as caught:
+        ACTIONS[action](world, "finished")
+    assert not caught.value.retryable
+    if "min_" in needed:
+        assert ("min_reader" if '"min_reader":3' in needed else "min_writer") + ": expected at most 2, got 3" in str(
+            caught.value
+        )
+    assert before.items() <= world.content().items()
+    assert find_latest_version(world.store) == version
+
+
+def test_nothing_is_staged_on_a_table_of_a_newer_release(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    lance_core.write_dataset(pa.table({"id": [1]}), uri)
+    spec = DeleteSpec(uri=uri, predicate="id = 1", identity="work")
+    table = LocalStore(tmp_path / "t")
+    _configure(table, '{"min_reader":3,"min_writer":3}')
+    before = {entry.path for entry in table.list("")}
+    with pytest.raises(UnsupportedRecordError, match=r"min_reader: expected at most 2, got 3"):
+        run_job(spec)
+    assert {entry.path for entry in table.list("")} == before
+
+
+def test_what_speaks_of_another_table_does_not_count(tmp_path: Path) -> None:
+    """A clone has the config of its source, a table that was made again may have been given that of the one before."""
+    world = World(tmp_path)
+    _need(world, '{"min_reader":3,"min_writer":3,"table_id":"another"}')
+    _commit(world, "finished")
+    assert [entry.identity for entry in list_staged(world.store)] == ["dead"]
+
+
+def test_who_knows_as_much_as_is_needed_goes_on(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    _need(world, f'{{"min_reader":{FORMAT},"min_writer":{FORMAT}}}')
+    _commit(world, "finished")
+    assert [entry.identity for entry in list_staged(world.store)] == ["dead"]
 
 
 def test_a_list_shows_the_rest_and_names_the_record(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A staged reference between releases: today's names are written beside the former ones, and both are read."""
+"""A staged reference: what travels from a staging task to its commit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ STAGED = StagedTransaction(
     operation="delete",
     num_rows=3,
     num_bytes=812,
-    num_fragments=1,
-    transaction_path="_transactions/4-5d2c.txn",
     num_deleted_rows=7,
 )
+
+
+def test_a_reference_is_ten_plain_values_at_most() -> None:
+    plain = STAGED.to_dict()
+    assert len(plain) <= 10
+    assert all(isinstance(value, str | int) for value in plain.values())
+
+
+def test_a_reference_names_its_transaction() -> None:
+    assert STAGED.transaction_path == "_transactions/4-5d2c.00ff.txn"
 
 
 def test_a_reference_is_read_as_it_was_written() -> None:

@@ -46,7 +46,7 @@ from lance_core.publish.single import publish_single
 from lance_core.publish.stage import begin_attempt, finish_attempt
 from lance_core.table.operations import Delete
 from lance_core.table.transaction import Transaction
-from tests.commit.commit_support import append, create, live_rows, paths, stage
+from tests.commit.commit_support import append, create, finish, live_rows, paths, stage
 from tests.io.faulty_stores import FaultyStore
 from tests.protocol import protocol_support as jobs
 from tests.protocol.protocol_support import Hook, HookStore, Killed, ids, is_manifest_put, rows_at, watched
@@ -188,7 +188,7 @@ def test_a_delete_of_whole_fragments_which_writes_no_file_is_published_like_any_
     assert (records(store), orphans(store), broken(store)) == (set(), set(), {})
 
 
-def test_the_intent_comes_before_the_files_are_looked_for_and_the_manifest_behind_that(store: Store) -> None:
+def test_the_intent_and_the_look_for_the_files_come_before_the_manifest(store: Store) -> None:
     ref = stage(store, (7,))
     place, calls = watched(store)
     commit_staged(place, [ref])
@@ -198,28 +198,37 @@ def test_the_intent_comes_before_the_files_are_looked_for_and_the_manifest_behin
         for name, path in calls
         if (path == intent and name == "put") or path.startswith("data/") or name == "put_if_absent"
     ]
-    assert moments == ["intent", "size", "put_if_absent", "put_if_absent"]
+    assert {*moments[:2]} == {"intent", "size"}, "one beside the other"
+    assert moments[2:] == ["put_if_absent", "put_if_absent"]
     deleted = [path for name, path in calls if name == "delete"]
     assert deleted[-1] == intent, "until everything else is gone it says what is left"
     assert committed_at(store, ref.identity) == 2
 
 
+def stage_at(store: Store, value: int, *, ago: float) -> StagedTransaction:
+    """An append that was planned `ago` seconds ago, by the clock of its task."""
+    with pytest.MonkeyPatch.context() as patch:
+        moment = time.time() - ago
+        patch.setattr(time, "time", lambda: moment)
+        return stage(store, (value,))
+
+
 def test_work_of_long_ago_asks_for_the_newest_version_first(store: Store) -> None:
-    old = [replace(stage(store, (value,)), planned_at=time.time() - 3600) for value in (7, 8)]
+    old = [stage_at(store, value, ago=3600) for value in (7, 8)]
+    ahead = stage_at(store, 9, ago=-3600)  # a clock that is wrong
     place, calls = watched(store)
     assert commit_staged(place, old[:1]).identities == {old[0].identity: COMMITTED}
     assert len(intent_puts(calls)) == 1
-    ahead = replace(old[1], planned_at=time.time() + 3600)  # a clock that is wrong
     for item in (old[1], ahead):
         place, calls = watched(store)
-        assert publish_single(place, item) is None
+        assert publish_single(place, item, states={}) is None
         assert intent_puts(calls) == set(), "nothing is begun on a version that is not the newest"
 
 
 def test_a_transaction_too_large_for_a_manifest_is_left_to_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single, "MAX_INLINE_TRANSACTION_SIZE", 10)
     ref = stage(store, (7,))
-    assert publish_single(store, ref) is None
+    assert publish_single(store, ref, states={}) is None
     assert list_intents(store) == []
     commit_staged(store, [ref])
     assert (live_rows(store), records(store)) == ([1, 2, 3, 7], set())
@@ -308,8 +317,7 @@ def kill_at(number: int, *, behind: Callable[[str, str], bool]) -> tuple[Hook, l
 
 @pytest.mark.parametrize("is_old", [False, True], ids=["just planned", "planned long ago"])
 def test_work_that_others_came_before_is_committed_once(store: Store, is_old: bool) -> None:
-    ref = stage(store, (7,))
-    ref = replace(ref, planned_at=ref.planned_at - 3600) if is_old else ref
+    ref = stage_at(store, 7, ago=3600 if is_old else 0)
     append(store, (99,))
     place, calls = watched(store)
     assert commit_staged(place, [ref]).version == 3
@@ -364,7 +372,7 @@ def test_a_lost_data_file_is_named_and_no_intent_of_it_is_left(store: Store) -> 
     ref = stage(store, (7,))
     (lost,) = [path for path in paths(store) if path.startswith("data/") and naming.is_of_attempt(path, ref.attempt)]
     store.delete(lost)
-    assert publish_single(store, ref) is None
+    assert publish_single(store, ref, states={}) is None
     assert list_intents(store) == []
     with pytest.raises(IncompatibleConflictError, match=lost):
         commit_staged(store, [ref])
@@ -508,7 +516,7 @@ def test_what_was_aborted_is_not_published_for_a_caller_that_had_read_it_before(
     ref = stage(store, (7,)) if work == "append" else stage_removal(store, 0)
     before = look(store, ref.identity)
     assert abort_attempt(store, *key_of(ref))
-    assert publish_single(store, ref, known=before) is None
+    assert publish_single(store, ref, states={ref.identity: before}) is None
     request = CommitRequest(refs=(ref,), states={ref.identity: before})
     with pytest.raises(IncompatibleConflictError, match="aborted"):
         commit(store, request)
@@ -623,32 +631,15 @@ def test_a_put_in_doubt_whose_store_answers_again_is_still_in_doubt_when_the_com
 # References of other shapes
 
 
-def _at_another_path(store: Store) -> StagedTransaction:
-    ref = stage(store, (7,))
-    other = naming.transaction_path(f"1-{ref.identity}.txn")
-    store.put(other, store.get(ref.transaction_path))
-    store.delete(ref.transaction_path)
-    return replace(ref, transaction_path=other)
-
-
-def _that_does_not_name_its_version(store: Store) -> StagedTransaction:
-    return replace(stage(store, (7,)), base="")
-
-
 def _without_the_number_of_its_decision(store: Store) -> StagedTransaction:
     return replace(stage(store, (7,)), number=0)
 
 
-def _without_an_own_transaction(store: Store) -> StagedTransaction:
-    return replace(stage(store, (7,)), plain=False)
+def _of_another_kind(store: Store) -> StagedTransaction:
+    return replace(stage(store, (7,)), operation="compact")
 
 
-SHAPES = (
-    _at_another_path,
-    _without_the_number_of_its_decision,
-    _that_does_not_name_its_version,
-    _without_an_own_transaction,
-)
+SHAPES = (_without_the_number_of_its_decision, _of_another_kind)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__.strip("_"))
@@ -658,24 +649,33 @@ def test_a_reference_of_another_shape_is_left_to_the_commit(
     ref = shape(store)
     before = paths(store)
     place, calls = watched(store)
-    assert publish_single(place, ref) is None
+    assert publish_single(place, ref, states={}) is None
     assert (calls, paths(store)) == ([], before), "nothing was decided, and nothing asked"
     commit_staged(place, [ref])
     assert len(intent_puts(calls)) == 1
     assert (live_rows(store), latest_version(store)) == ([1, 2, 3, 7], 2)
     commit_staged(store, [ref])
     gc_late(store)
-    left = {ref.transaction_path} & before if shape is _at_another_path else set()  # which no decision names
-    assert (live_rows(store), records(store), orphans(store)) == ([1, 2, 3, 7], set(), left)
+    assert (live_rows(store), records(store), orphans(store)) == ([1, 2, 3, 7], set(), set())
+
+
+def test_work_that_does_not_say_its_version_is_left_to_the_commit(store: Store) -> None:
+    attempt = begin_attempt(store, identity=str(uuid.uuid4()), spec={"kind": "append"}, read_version=1)
+    ref = finish(store, attempt, (7,))
+    place, calls = watched(store)
+    assert publish_single(place, ref, states={}) is None
+    assert intent_puts(calls) == set(), "nothing was begun"
+    commit_staged(store, [ref])
+    assert (live_rows(store), latest_version(store)) == ([1, 2, 3, 7], 2)
 
 
 def test_work_that_creates_or_replaces_the_table_is_left_to_the_commit() -> None:
     store = MemoryStore(uuid.uuid4().hex)
     for overwrite in (False, True):
         ref = stage(store, (7,), overwrite=overwrite)
-        assert (ref.read_version, ref.plain) == (int(overwrite), False)
-        for shown in (ref, replace(ref, base="x", planned_at=time.time())):
-            assert publish_single(store, shown) is None
+        assert ref.read_version == int(overwrite)
+        for shown in (ref, replace(ref, operation="append", read_version=1)):
+            assert publish_single(store, shown, states={}) is None
         place, calls = watched(store)
         commit_staged(place, [ref])
         assert len(intent_puts(calls)) == 1
@@ -690,7 +690,7 @@ def test_work_that_was_planned_on_another_table_is_refused(tmp_path: Path) -> No
     for entry in list_versions(store):
         store.delete(entry.path)
     create(store, (50, 51))
-    assert publish_single(store, ref) is None
+    assert publish_single(store, ref, states={}) is None
     with pytest.raises(IncompatibleConflictError, match="created again"):
         commit_staged(store, [ref])
     assert (live_rows(store), list_intents(store)) == ([50, 51], [])
@@ -729,7 +729,7 @@ def test_what_was_committed_in_a_version_that_is_gone_is_not_doubled(store: Stor
     store.delete(gone.path)
     assert commit_staged(store, [ref]).version == 2
     assert live_rows(store) == [1, 2, 3, 7, 99]
-    again = commit_staged(store, [replace(ref, planned_at=0.0)])
+    again = commit_staged(store, [ref])
     assert again.identities == {ref.identity: ALREADY_COMMITTED}
     assert live_rows(store) == [1, 2, 3, 7, 99]
 

@@ -55,6 +55,7 @@ from lance_core.publish.folding import fold_again
 from lance_core.publish.history import settle_history
 from lance_core.publish.intent import list_intents
 from lance_core.publish.model import StagedEntry
+from lance_core.publish.table_id import require_known_records
 from lance_core.table.carried import written_fragments
 from lance_core.table.operations.reserve_fragments import ReserveFragments
 from lance_core.table.transaction import Transaction
@@ -133,6 +134,7 @@ def plan_cleanup(
         clones = calls.begin(cloned_versions, store, storage_options)
         newest = opened()
         _refuse_branch(store, root, newest)
+        require_known_records(store, newest)
         held = _held(newest, None if main is store else newest.branch, tags(), branches(), clones())
     entries, places = listed(), lines()
     staged = {store.uri: registry(), **{place.uri: list_staged(place) for place in places if place.uri != store.uri}}

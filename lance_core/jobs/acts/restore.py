@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from lance_core.commit.identities import Asked
-from lance_core.commit.manifests import latest_version, open_version
+from lance_core.commit.manifests import latest_version, load_manifest, open_version
 from lance_core.dataset.refs.tags import read_tag
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError
 from lance_core.io.resolve import resolve_store
@@ -21,6 +21,7 @@ from lance_core.publish.abort import abort_attempt
 from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import CommitResult
 from lance_core.publish.stage import begin_attempt, finish_attempt
+from lance_core.publish.table_id import require_known_records
 from lance_core.table.operations.restore import Restore
 from lance_core.table.transaction import Transaction
 
@@ -33,6 +34,7 @@ def restore(spec: RestoreSpec, runner: Runner | None = None) -> CommitResult:
     spec = spec if spec.identity else spec.with_identity(random_identity())
     done = find_done(store, spec)
     if done is None:
+        require_known_records(store, load_manifest(store))
         target = _target(store, spec)
         base = _base(store, spec)
         clear_dead(store, spec.identity)

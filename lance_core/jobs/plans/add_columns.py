@@ -230,7 +230,7 @@ def finish_columns(
     unused = unused_files(store, attempt.attempt, keep=frozenset(data_paths(transaction, writers=(attempt.attempt,))))
     size = sum(map(bytes_of, files.values()))
     has_more = bool(unused or attempt.adopts)
-    staged = finish_attempt(store, replace(attempt, has_more=has_more), transaction, rows=0, bytes=size, fragments=0)
+    staged = finish_attempt(store, replace(attempt, has_more=has_more), transaction, rows=0, bytes=size)
     if staged.attempt == attempt.attempt:
         # Only now, because nobody adopts anything of one that has finished but what its transaction names.
         delete_all(store, unused)

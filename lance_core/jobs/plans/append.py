@@ -27,7 +27,7 @@ class Adds:
 
     def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         fragments = fragments_of(results)
-        return StagedOperation(Append(fragments), sum(item.physical_rows for item in fragments), len(fragments))
+        return StagedOperation(Append(fragments), sum(item.physical_rows for item in fragments))
 
 
 def plan_append(spec: AppendSpec, table: TableState, runner: Runner) -> Plan:

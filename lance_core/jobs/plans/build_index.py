@@ -69,7 +69,7 @@ class Segments:
         """The operation; it brings no rows."""
         built_by = [result for result in results if result.partition >= self.first_partition]
         built = tuple(index for part in operations_of(built_by, CreateIndex) for index in part.new_indices)
-        return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
+        return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0)
 
 
 def plan_build(spec: BuildIndexSpec, table: TableState, runner: Runner) -> Plan:

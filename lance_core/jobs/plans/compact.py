@@ -47,6 +47,7 @@ from lance_core.publish.commit import commit_staged
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.publisher import ReExecute
 from lance_core.publish.stage import finish_attempt
+from lance_core.publish.staged_properties import staged_writers
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
 
@@ -81,7 +82,7 @@ class Rewrites:
         after = sum(fragment.physical_rows for fragment in new)
         if before != after:
             raise LanceError(f"{after:,} rows were written instead of {before:,} live rows, so nothing is staged")
-        return StagedOperation(Rewrite(groups), after, len(new))
+        return StagedOperation(Rewrite(groups), after)
 
 
 def report(spec: CompactSpec, runner: Runner) -> Report | None:
@@ -144,7 +145,7 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
         nothing = note_nothing_to_do(store, spec)
         remove_attempt(store, (ref.identity, ref.attempt), AbortRequest(ITSELF, committed_too=True))
         return nothing
-    attempt = open_attempt(spec, table, adopts=ref.writers)
+    attempt = open_attempt(spec, table, adopts=staged_writers(before, ref.attempt))
     try:
         return _rewrite_left(groups, snapshot, spec, attempt)
     except BaseException as error:
@@ -188,7 +189,6 @@ def _rewrite_left(
         Transaction(snapshot.version, attempt.identity, Rewrite(tuple(whole)), properties=dict(spec.properties)),
         rows=sum(fragment.physical_rows for fragment in new_fragments),
         bytes=sum(map(size_of, new_fragments)),
-        fragments=len(new_fragments),
     )
 
 

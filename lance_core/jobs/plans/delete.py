@@ -43,7 +43,7 @@ class Deletes:
         updated = tuple(fragment for part in parts for fragment in part.updated_fragments)
         removed = tuple(number for part in parts for number in part.deleted_fragment_ids)
         taken = count_taken(self.manifest, updated, removed)
-        return StagedOperation(Delete(updated, removed, self.predicate), 0, 0, num_deleted=taken)
+        return StagedOperation(Delete(updated, removed, self.predicate), 0, num_deleted=taken)
 
 
 def plan_delete(spec: DeleteSpec, table: TableState, runner: Runner) -> Plan:

@@ -178,7 +178,7 @@ class Merges:
             fields_for_preserving_frag_bitmap=tuple(item.id for item in self.manifest.schema.fields),
         )
         taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
-        return StagedOperation(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+        return StagedOperation(operation, sum(item.physical_rows for item in new), num_deleted=taken)
 
 
 def plan_merge(spec: MergeSpec, table: TableState, runner: Runner) -> Plan:

@@ -74,7 +74,7 @@ def plan_merge(spec: MergeColumnFilesSpec, table: TableState, runner: Runner) ->
 def conclude_merge(results: Sequence[TaskResult]) -> StagedOperation:
     """The tasks' fragments as one Update, which brings and takes no row."""
     fragments = [item for part in operations_of(results, Update) for item in part.updated_fragments]
-    return StagedOperation(operation_of(fragments), 0, 0)
+    return StagedOperation(operation_of(fragments), 0)
 
 
 def merge_report(plan: ColumnMergePlan) -> dict[str, object]:

@@ -44,7 +44,7 @@ class Extended:
     def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         """The operation; it brings no rows."""
         built = tuple(index for part in operations_of(results, CreateIndex) for index in part.new_indices)
-        return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0, 0)
+        return StagedOperation(CreateIndex(new_indices=built, removed_indices=self.removed), 0)
 
 
 @dataclass(frozen=True)

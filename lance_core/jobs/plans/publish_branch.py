@@ -135,7 +135,7 @@ class Publishes:
         else:
             fields = tuple(item.id for item in self.changes.base.schema.fields)
             operation = Update(removed, updated, new, fields_for_preserving_frag_bitmap=fields)
-        return StagedOperation(operation, rows, len(new), num_deleted=taken)
+        return StagedOperation(operation, rows, num_deleted=taken)
 
 
 def plan_publish(spec: PublishBranchSpec, table: TableState, runner: Runner) -> Plan | None:

@@ -51,6 +51,7 @@ from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.publish.model import Attempt, StagedTransaction
+from lance_core.publish.staged_properties import staged_writers
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
 
@@ -73,7 +74,7 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
     target = target_on(spec, existing(table, spec), rows, runner)
     if not target.part.fields:
         return nothing_to_do(store, spec, ref.attempt)
-    attempt = open_attempt(spec, table, adopts=ref.writers)
+    attempt = open_attempt(spec, table, adopts=staged_writers(before, ref.attempt))
     with ending(store, attempt):
         kept = _kept_files(before, attempt.adopts, existing(table, spec), target)
         adopt_parts(store, attempt, {number: Filled(file, 0, 0) for number, file in kept.items()})

@@ -43,7 +43,7 @@ class Updates:
         operation = join_updates(parts)
         new = operation.new_fragments
         taken = count_taken(self.manifest, operation.updated_fragments, operation.removed_fragment_ids)
-        return StagedOperation(operation, sum(item.physical_rows for item in new), len(new), num_deleted=taken)
+        return StagedOperation(operation, sum(item.physical_rows for item in new), num_deleted=taken)
 
 
 def join_updates(parts: Sequence[Update]) -> Update:

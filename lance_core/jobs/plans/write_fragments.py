@@ -59,8 +59,8 @@ from lance_core.jobs.sources.row_predicate import satisfying
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.spec import AppendSpec, Drift, WriteSpec
 from lance_core.publish.attempts import is_over
-from lance_core.publish.growth import Growth, next_fragment_id, numbered
 from lance_core.publish.model import Attempt
+from lance_core.publish.staged_properties import Growth, next_fragment_id, numbered
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations import Append, Merge, Update
 from lance_core.table.operations.overwrite import Overwrite
@@ -300,9 +300,7 @@ class Replaces:
 
     def __call__(self, results: Sequence[TaskResult]) -> StagedOperation:
         fragments = fragments_of(results)
-        return StagedOperation(
-            Overwrite(fragments, self.schema), sum(item.physical_rows for item in fragments), len(fragments)
-        )
+        return StagedOperation(Overwrite(fragments, self.schema), sum(item.physical_rows for item in fragments))
 
 
 def plan_new_contents(spec: WriteSpec, table: TableState, source: JobSource, *, properties: Mapping[str, str]) -> Plan:

@@ -59,11 +59,12 @@ def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
     """Publish; see `lance_core.publish.commit` for what it raises."""
     store = resolve_store(spec.uri, spec.resolved_options())
     ref = _single(spec)
-    done = None if ref is None else publish_single(store, ref)
+    states: dict[str, DecisionState] = {}
+    done = None if ref is None else publish_single(store, ref, states=states)
     if done is not None:
         log.info("committed %s: version %d, %d rows added", spec.uri, done.version, done.rows_added)
         return done
-    waiting = find_waiting(store, spec)
+    waiting = find_waiting(store, spec, known=states)
     if not waiting:
         return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
     retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
@@ -125,10 +126,10 @@ def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: Co
     )
 
 
-def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
+def find_waiting(store: Store, spec: CommitSpec, *, known: Mapping[str, DecisionState]) -> list[Waiting]:
     """What the identities stand for; when there are none all that is staged, but for what a statement commits itself.
 
-    One that was committed long ago counts as well.
+    One that was committed long ago counts as well. `known`: decisions that were just read.
 
     IncompatibleConflictError for an identity that is neither staged nor committed.
     """
@@ -136,7 +137,8 @@ def find_waiting(store: Store, spec: CommitSpec) -> list[Waiting]:
         entries = [entry for entry in list_staged(store) if not Asked.from_dict(entry.asked).statement]
         return [Waiting(entry.staged, entry.spec) for entry in entries if entry.staged is not None]
     damaged: dict[str, CorruptFileError] = {}
-    states = look_many(store, [*dict.fromkeys(spec.identities)], damaged=damaged)
+    identities = [*dict.fromkeys(spec.identities)]
+    states = known if known.keys() >= {*identities} else look_many(store, identities, damaged=damaged)
     for identity, error in damaged.items():
         raise IncompatibleConflictError(
             f"{store.uri}: the staged transaction of {identity} cannot be read: {error}",

@@ -33,9 +33,9 @@ from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.load_function import load_function
 from lance_core.publish.grow import fit_rows
-from lance_core.publish.growth import new_rows, numbered
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.publisher import Check
+from lance_core.publish.staged_properties import new_rows, numbered
 from lance_core.table.operations.overwrite import Overwrite
 from lance_core.table.transaction import Transaction
 

@@ -30,7 +30,7 @@ NAMES = ("rows_inserted", "rows_updated", "rows_deleted", "rows_rewritten")
 def published_numbers(
     store: Store, result: Mapping[str, Any], references: Sequence[Mapping[str, Any]]
 ) -> dict[str, int | None]:
-    """The numbers of a commit's result. `references` are what staging returned, with the kind of the work."""
+    """The numbers of a commit's result. `references` are what staging returned."""
     try:
         after = open_version(store, int(result["version"])).manifest
     except NotFoundError:
@@ -46,24 +46,21 @@ def published_numbers(
 
 
 def _counts(committed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, replaced: int) -> Counts | None:
-    kinds = {_kind(item) for item in committed}
+    kinds = {str(item.get("operation")) for item in committed}
     if len(kinds) == 1:
         # The commit's own counts also hold for work that it did again.
         counted: Sequence[tuple[str, int, int]] = [(kinds.pop(), int(result["rows_added"]), int(result["rows_deleted"]))]
     elif result.get("re_executed"):
         return None
     else:
-        counted = [(_kind(item), int(item["num_rows"]), int(item.get("num_deleted_rows", 0))) for item in committed]
+        counted = [
+            (str(item.get("operation")), int(item["num_rows"]), int(item.get("num_deleted_rows", 0))) for item in committed
+        ]
     total = [0, 0, 0, 0]
     for kind, rows, deleted in counted:
         for index, value in enumerate(_MEANING.get(kind, _as_written)(rows, deleted, replaced)):
             total[index] += value
     return total[0], total[1], total[2], total[3]
-
-
-def _kind(reference: Mapping[str, Any]) -> str:
-    kind = str(reference.get("kind") or reference.get("operation") or "")
-    return "append" if kind == "overwrite" and reference.get("creates") else kind
 
 
 def _as_written(rows: int, deleted: int, _: int) -> Counts:
@@ -84,7 +81,6 @@ _MEANING: Mapping[str, Callable[[int, int, int], Counts]] = {
     "update": lambda rows, _, __: (0, rows, 0, 0),
     "merge": _upserted,
     "compact": lambda rows, _, __: (0, 0, 0, rows),
-    "rewrite": lambda rows, _, __: (0, 0, 0, rows),
     "add_columns": lambda rows, _, __: (0, rows, 0, 0),
     "merge_column_files": lambda *_: (0, 0, 0, 0),
     "build_index": lambda *_: (0, 0, 0, 0),

@@ -28,9 +28,9 @@ from lance_core.dataset.scan.sinks import count_matching, scan, scan_table
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.io.store import Store
-from lance_core.publish.growth import new_rows
 from lance_core.publish.members import Loaded
 from lance_core.publish.preconditions import Concerns
+from lance_core.publish.staged_properties import new_rows
 from lance_core.table.operations import Append, Merge, Overwrite, Update, UpdateMode
 from lance_core.table.operations.base import Operation
 from lance_core.table.transaction import Transaction

@@ -48,7 +48,7 @@ from lance_core.publish.in_use import remove_unused
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import work_digest
 from lance_core.publish.stage import AttemptRequest, begin, committed_reference, finish_attempt, is_whole, renew_lease
-from lance_core.publish.table_id import table_id_of
+from lance_core.publish.table_id import require_known_records, table_id_of
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -184,8 +184,9 @@ def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
 def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S], *, is_free: bool = False) -> StagedTransaction:
     """`stage` for a caller that has found out by `find_reference` that the work is not done. `is_free`: that its identity
     has no decision of its own; whether one is folded is asked behind the attempt's record."""
+    table = look_at(store, spec)
     clear_before(store, spec.identity)
-    plan = plan_job(spec, look_at(store, spec), runner)
+    plan = plan_job(spec, table, runner)
     if plan is None:
         return _note_committed(store, spec)
     attempt = open_attempt(with_files_of(plan.source, spec), plan.table, is_free=is_free)
@@ -267,13 +268,7 @@ def close_attempt(
         staged, notes = _close(store, attempt, results, conclude, properties, source, spooled)
     # Only now: of 100,000 tasks this takes a while. What is left when the driver dies here is removed by garbage collection.
     clear_progress(store, attempt.attempt, notes)
-    log.info(
-        "staged %s: %d rows, %d fragments, %d bytes",
-        staged.identity,
-        staged.num_rows,
-        staged.num_fragments,
-        staged.num_bytes,
-    )
+    log.info("staged %s: %d rows, %d bytes", staged.identity, staged.num_rows, staged.num_bytes)
     return staged
 
 
@@ -307,7 +302,6 @@ def _close(
         transaction,
         rows=rows,
         bytes=size,
-        fragments=outcome.num_fragments,
         rows_deleted=outcome.num_deleted,
     )
     return staged, notes
@@ -319,12 +313,14 @@ def _renew_quietly(store: Store, attempt: Attempt) -> None:
 
 
 def look_at(store: Store, spec: JobSpec) -> TableState:
-    """The table now; a place that holds something else than a table is refused."""
+    """The table now; a place that holds something else than a table is refused, and one whose records need a newer
+    release."""
     try:
         manifest = load_manifest(store)
     except NotFoundError:
         _refuse_foreign(store)
         return TableState(store, spec.uri, None)
+    require_known_records(store, manifest)
     return TableState(store, spec.uri, manifest)
 
 

@@ -135,7 +135,6 @@ class StagedOperation:
 
     operation: Operation
     num_rows: int
-    num_fragments: int
     num_deleted: int = 0
 
 

@@ -53,7 +53,7 @@ def _entry(store: Store, identity: str, landing: CommittedWork | None, attempts:
         "kind": None if staged is None else staged.operation,
         "rows": None if staged is None else staged.num_rows,
         "bytes": None if staged is None else staged.num_bytes,
-        "fragments": None if staged is None else staged.num_fragments,
+        "fragments": None if counts is None else counts.num_fragments,
         "read_version": None if counts is None else counts.read_version,
         "started": None if newest is None else newest.started or None,
         "version": None,

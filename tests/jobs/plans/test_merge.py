@@ -47,7 +47,7 @@ def uri(request, tmp_path) -> str:
 def test_an_upsert_is_one_version_and_leaves_nothing(uri: str, rows_per_task: int) -> None:
     spec = merge(uri, rows_per_task=rows_per_task)
     staged = run_json(spec.to_json())
-    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("update", 4, 2)
+    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("merge", 4, 2)
     assert run_job(spec) == staged
     assert ids(uri) == [*range(30)]
     assert commit(uri, staged)["num_versions"] == 1

@@ -45,7 +45,7 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_files_are_merged_when_it_is_committed(uri: str) -> None:
     before = lance.dataset(uri).to_table(with_row_id=True)
     staged = run_job(merge(uri, rows_per_task=10))
-    assert (staged.operation, staged.num_rows, staged.num_fragments) == ("update", 0, 0)
+    assert (staged.operation, staged.num_rows) == ("merge_column_files", 0)
     assert staged.num_bytes > 0
     assert files(uri) == [4, 4, 4]
     assert commit(uri, staged)["num_versions"] == 1

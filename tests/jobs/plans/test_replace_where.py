@@ -26,7 +26,7 @@ def uri(tmp_path) -> str:
 @pytest.mark.parametrize("rows_per_task", [1, 1000])
 def test_a_day_is_exchanged_in_one_version(uri: str, rows_per_task: int) -> None:
     staged = run_job(replace_day(uri, 1, 100, 103, rows_per_task=rows_per_task))
-    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("update", 3, 10)
+    assert (staged.operation, staged.num_rows, staged.num_deleted_rows) == ("replace_where", 3, 10)
     assert ids(uri) == [*range(20)]
     assert commit(uri, staged)["num_versions"] == 1
     assert ids(uri) == [*range(10), 100, 101, 102]

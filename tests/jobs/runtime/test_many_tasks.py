@@ -11,6 +11,7 @@ from bench.object_client import RunningServer, object_server
 from lance_core.commit import naming
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.jobs.runtime.progress import PROGRESS
+from lance_core.publish.attempts import list_staged
 from lance_core.publish.commit import commit_staged
 from lance_core.publish.stage import missing_files
 from lance_core.wire.fragments import decode_fragment
@@ -28,7 +29,8 @@ def test_the_end_of_a_job_is_a_few_requests(server: RunningServer) -> None:
     store, attempt, results = begin(server, TASKS)
     with server.watch() as seen:
         staged = end(store, attempt, results)
-    assert staged.num_fragments == TASKS
+    (entry,) = list_staged(store)
+    assert (entry.staged, entry.num_fragments) == (staged, TASKS)
     pages = -(-TASKS // 1000)
     assert seen.operations["LIST"] <= pages + 1
     assert seen.operations["DELETE-MANY"] == pages

@@ -1,4 +1,10 @@
-"""Rows whose source has columns that the table lacks: both land in one Merge. Pure.
+"""What a staged transaction says in its properties, for its commit; the log does not repeat it. Pure.
+
+::
+
+    properties["lance_core.staged"] = '{"base":"4-77ab….txn","planned_at":1764270000.0,"table_id":"c0ff…"}'
+
+Rows whose source has columns that the table lacks: both are committed in one Merge.
 
 ::
 
@@ -16,12 +22,52 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from lance_core.commit.identities import ASSUMES_PROPERTY, GROWS_PROPERTY
+from lance_core.commit.identities import ASSUMES_PROPERTY, GROWS_PROPERTY, STAGED_PROPERTY, identities_of, writers_of
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
-from lance_core.table.carried import added_fragments
+from lance_core.publish.records import RULES
+from lance_core.table.carried import added_fragments, rewritten_fragments
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
+from lance_core.typed import from_plain
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFacts:
+    """`base`: the transaction file of the version that it was planned on, which tells that one from others of its number.
+    `table_id`: on which table ("" when nobody knows): one that is made again at the uri is another. `planned_at`: when
+    (seconds since the epoch, by the clock of the staging task). `has_more`: the attempt wrote or adopted files that the
+    transaction does not name.
+    """
+
+    base: str = ""
+    table_id: str = ""
+    planned_at: float = 0.0
+    has_more: bool = False
+
+    def properties(self) -> dict[str, str]:
+        """The property of a staged transaction that says so."""
+        known = {name: value for name, value in asdict(self).items() if value}
+        return {STAGED_PROPERTY: json.dumps(known, separators=(",", ":"), sort_keys=True)}
+
+
+def facts_of(transaction: Transaction) -> StagedFacts:
+    """What a staged transaction says about itself; nothing where that cannot be read: then its commit looks at more."""
+    try:
+        note = json.loads(transaction.properties.get(STAGED_PROPERTY, "{}"))
+        return from_plain(StagedFacts, note, RULES) if isinstance(note, dict) else StagedFacts()
+    except (ValueError, RecursionError):
+        return StagedFacts()
+
+
+def staged_writers(transaction: Transaction, attempt: str) -> tuple[str, ...]:
+    """The attempts that wrote its files: its own, and those that it adopted."""
+    return (attempt, *writers_of(identities_of(transaction).get(transaction.uuid, {}))[1:])
+
+
+def num_new_fragments(transaction: Transaction) -> int:
+    """How many fragments it adds or writes again."""
+    return len(new_rows(transaction)) + len(rewritten_fragments(transaction.operation))
 
 
 @dataclass(frozen=True, slots=True)
