@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,34 @@ def test_requests_of_a_commit(server: RunningServer, count: int, requests: int, 
     # Answers are late enough for those of very many to begin together on a busy machine as well: 12 in a row for 100.
     assert seen.depth <= depth, str(seen)
     assert seen.operations["DELETE"] == 0, str(seen)
+
+
+def test_the_page_says_what_it_costs(server: RunningServer) -> None:
+    """The numbers of requests are just those, and no more follow one another than the page says."""
+    page = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
+    table = page.split("| what | requests | in a row |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    told = {name: (int(requests), int(depth)) for name, requests, depth in (_cells(line) for line in table)}
+    found, lane = {}, Lane(server)
+    lane.stage(1)
+    found["staging one append"] = lane.watch(lambda: lane.stage(1), latency_ms=0)
+    for count, name in ((1, "commit of one"), (100, "commit of 100")):
+        lane = Lane(server)
+        refs = lane.stage(count)
+        found[name] = lane.watch(partial(lane.commit, refs), latency_ms=200)
+    found["the same again: 100 committed already"] = lane.watch(partial(lane.commit, refs), latency_ms=200)
+    assert {name: seen.requests for name, seen in found.items()} == {name: counts[0] for name, counts in told.items()}
+    assert all(seen.depth <= told[name][1] for name, seen in found.items()), {n: str(seen) for n, seen in found.items()}
+    limits = {
+        "staging one append": 10,
+        "commit of one": 9,
+        "commit of 100": 215,
+        "the same again: 100 committed already": 110,
+    }
+    assert all(told[name][0] <= most for name, most in limits.items())
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_requests_of_a_commit_by_its_references_and_by_its_identity(server: RunningServer) -> None:
