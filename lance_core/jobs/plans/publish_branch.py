@@ -8,7 +8,7 @@ r"""Publish a branch: its changes since it was created, as one transaction for t
 
     new fragments of the branch      -> their live rows, written again below the main table     Append | Update
     rows it deleted in old fragments -> deletion files of the main table                         Delete | Update
-    other files for old fragments    -> refused: the branch changed columns in place
+    other files for old fragments    -> columns changed in place: as if all its rows were new, and the old ones deleted
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ from lance_core.table.transaction import Transaction
 
 @dataclass(frozen=True)
 class Changes:
-    """What a branch changed: the version it began from, its newest, new fragments, and old ones that lost rows or went."""
+    """What a branch changed: the version it began from, its newest, new fragments, and old ones that lost rows or went.
+
+    A fragment whose columns were changed in place went, and is new.
+    """
 
     base: Manifest
     head: int
@@ -184,21 +187,22 @@ def changes_of(snapshot: Snapshot, spec: PublishBranchSpec) -> Changes:
         )
     before = {item.id: item for item in base.fragments}
     after = {item.id: item for item in head.manifest.fragments}
-    kept = [number for number in before if number in after]
-    for number in kept:
-        if _files(before[number]) != _files(after[number]) or before[number].overlays != after[number].overlays:
-            raise _refusal(
-                spec,
-                f"the files of fragment {number} differ, so columns were changed in place",
-                "Write whole rows on the branch, for example with update or merge.",
-            )
+    gone = {number for number, item in before.items() if number not in after or not _same_columns(item, after[number])}
+    kept = before.keys() - gone
     return Changes(
         base=base,
         head=head.version,
-        new=tuple(item for number, item in after.items() if number not in before),
-        marked=tuple(before[number] for number in kept if before[number].num_deleted_rows != after[number].num_deleted_rows),
-        removed=tuple(number for number in before if number not in after),
+        new=tuple(item for number, item in after.items() if number not in kept),
+        marked=tuple(
+            before[number] for number in sorted(kept) if before[number].num_deleted_rows != after[number].num_deleted_rows
+        ),
+        removed=tuple(sorted(gone)),
     )
+
+
+def _same_columns(before: Fragment, after: Fragment) -> bool:
+    """Whether no column was changed in place, as a refresh of a declared column or an added overlay does."""
+    return _files(before) == _files(after) and before.overlays == after.overlays
 
 
 def _files(fragment: Fragment) -> tuple[DataFile, ...]:

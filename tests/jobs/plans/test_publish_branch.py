@@ -129,6 +129,40 @@ def test_a_conflict_on_the_same_rows_is_a_conflict(table: str, tmp_path: Path) -
     assert 12 not in _ids(table)
 
 
+def _text_in_place(branch: str) -> None:
+    """Another text for row 12: a file of one column in the place of the one that was there."""
+    ours = lance_core.dataset(branch)
+    rows = pa.table({"id": pa.array([12], pa.int64()), "text": ["another text"]})
+    changed, fields = ours.get_fragment(1).update_columns(rows, "id")[:2]
+    operation = lance_core.LanceOperation.Update(
+        updated_fragments=[changed], fields_modified=fields, update_mode="rewrite_columns"
+    )
+    lance_core.LanceDataset.commit(branch, operation, read_version=ours.version)
+
+
+def test_columns_that_were_changed_in_place_are_published(table: str) -> None:
+    """Whole fragments are written again; a declared column that was refreshed on the branch is fresh on the main line."""
+    lance_core.declare_column(table, "twice", sql="length(text) + id")
+    lance_core.refresh_columns(table)
+    run_job(BranchSpec(uri=table, name="filled"))
+    branch = f"{table}/tree/filled"
+    _text_in_place(branch)
+    assert lance_core.refresh_columns(branch).stale == 1
+    expected = lance_core.dataset(branch).to_table().sort_by("id").to_pylist()
+    _do(PublishBranchSpec(uri=table, branch="filled"))
+    assert lance_core.dataset(table).to_table().sort_by("id").to_pylist() == expected
+    assert _ids(table) == BASE
+    assert lance_core.refresh_columns(table).stale == 0
+
+
+def test_columns_that_were_changed_in_place_do_not_bring_deleted_rows_back(table: str) -> None:
+    _text_in_place(_on_branch(table))
+    lance.dataset(table).delete("id = 12")
+    with pytest.raises(CommitError):
+        _do(PublishBranchSpec(uri=table, branch="audit"))
+    assert 12 not in _ids(table)
+
+
 def test_a_branch_that_changed_nothing_makes_no_version(table: str) -> None:
     before = lance.dataset(table).version
     result = _do(PublishBranchSpec(uri=table, branch="audit"))
