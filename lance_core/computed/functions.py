@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 Load = Callable[[str], Any]
 """A function's name -> what it names, where the caller allows it; else InputError."""
 
+_FAILURES_TOLD = 10
 _CHANGING = frozenset({"random", "uuid", "now", "today", "current_date", "current_time", "current_timestamp", "version"})
 
 
@@ -56,6 +57,7 @@ class Computation:
         self.code_changed = False
         self._pace = pace or Pace(None)
         self._close: Callable[[], Any] = lambda: None
+        self._failures = self._failed_rows = 0
         if declaration.kind == "sql":
             expr = parse_value(declaration.expression, schema)
             self._function: Callable[[pa.RecordBatch], Any] = lambda batch: evaluate_value(expr, batch)
@@ -135,8 +137,19 @@ class Computation:
             )
         return array
 
+    def log_failure(self, num_rows: int, shown: str) -> None:
+        """Say that rows failed: the first ones each, all of them together in the end."""
+        self._failed_rows += num_rows
+        self._failures += 1
+        if self._failures <= _FAILURES_TOLD:
+            log.warning("%s failed for %d rows: %s", self.name, num_rows, shown)
+
     def close(self) -> None:
         """Let go of what the function holds."""
+        if self._failures > _FAILURES_TOLD:
+            log.warning(
+                "%s failed for %d rows in all: `lance refresh URI --failed` lists them", self.name, self._failed_rows
+            )
         self._close()
 
 
@@ -153,7 +166,7 @@ def row_by_row(compute: Computation, batch: pa.RecordBatch) -> tuple[list[Any], 
             raise
         if batch.num_rows == 1 or action == "retry":
             shown = shown_error(error)
-            log.warning("%s failed for %d rows: %s", compute.name, batch.num_rows, shown)
+            compute.log_failure(batch.num_rows, shown)
             return [pa.nulls(batch.num_rows, compute.kind)], [shown] * batch.num_rows
     else:
         return [compute.as_column(made, batch.num_rows)], [""] * batch.num_rows
