@@ -327,7 +327,7 @@ class FragmentWork:
                 continue
             index = np.arange(batch.num_rows)
             index[rows] = batch.num_rows + np.arange(len(rows))
-            columns.append(pa.concat_arrays([old, new[item.name].cast(item.type)]).take(arrow_of(index)))
+            columns.append(take(pa.concat_arrays([old, new[item.name].cast(item.type)]), arrow_of(index)))
         return pa.RecordBatch.from_arrays(columns, schema=target)
 
     def _adopted(self, target: pa.Schema, seen: PassResult) -> Iterator[pa.RecordBatch]:

@@ -137,6 +137,7 @@ class _ColumnRefresh:
         self._counts = report.columns.setdefault(name, RowCounts())
         self._failed: list[tuple[int, str, str]] = []
         self._kept_failed: set[str] = set()
+        self._note: FreshNote | None = None
 
     def run(self, snapshot: Snapshot) -> Snapshot:
         """Rounds until one ends with nothing thrown away."""
@@ -157,6 +158,9 @@ class _ColumnRefresh:
             is_whole = is_done and not self._report.stopped
             if self._workers.end_column(is_published=is_whole):
                 self._report.code_changed.append(self._name)
+            if self._note is not None:
+                # Behind the values that were put aside: a refresh that died here finds fragments due, and removes them.
+                self._note.save()
             if not self._options.dry_run:
                 self._note_failed(snapshot, is_whole=is_whole)
         return snapshot
@@ -204,7 +208,10 @@ class _ColumnRefresh:
         unseen = sum(fragment.num_rows for fragment in due[begin:])
         self._counts.unseen += unseen
         self._counts.left += unseen
-        note.save()
+        if is_done:
+            self._note = note
+        else:
+            note.save()
         return newest, is_done
 
     def _due(self, snapshot: Snapshot, note: FreshNote, ids: frozenset[int]) -> list[Fragment]:

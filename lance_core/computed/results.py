@@ -4,8 +4,9 @@
 
     _lance_core/columns/{id}/results/{definition}-{random}.arrow      digest: binary[16]   value: the column's type
 
-One object for each call of the function; the refresh that published the values removes the objects that it knew of. What is
-in them counts by its digest alone, so it does not matter who computed it, on which version, for which row.
+One object for each call of the function; the refresh that published the values removes the objects that it knew of, and one
+that finds nothing stale removes those of a refresh that died behind its commit. What is in them counts by its digest alone,
+so it does not matter who computed it, on which version, for which row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from lance_core.commit.naming import COLUMNS
 from lance_core.errors import LanceError
-from lance_core.io.store import Store
+from lance_core.io.store import Store, StoreEntry
 from lance_core.shortage import ARROW_ERRORS
 
 log = logging.getLogger(__name__)
@@ -28,10 +29,23 @@ _MAX_OBJECT = 256 << 20
 _MAX_HELD = 1 << 30
 
 
-class Results:
-    """The values of one definition. `store` None: they are kept in memory alone."""
+def waiting_objects(store: Store, column_id: str = "") -> list[StoreEntry]:
+    """The objects of values that wait, of one column or of all of them."""
+    prefix = f"{COLUMNS}/{column_id}/results/" if column_id else f"{COLUMNS}/"
+    return [entry for entry in store.list(prefix) if "/results/" in entry.path and entry.path.endswith(".arrow")]
 
-    def __init__(self, store: Store | None, column_id: str, identity: bytes, kind: pa.DataType) -> None:
+
+class Results:
+    """The values of one definition. `store` None: they are kept in memory alone. `waiting`: those that were put aside."""
+
+    def __init__(
+        self,
+        store: Store | None,
+        column_id: str,
+        identity: bytes,
+        kind: pa.DataType,
+        waiting: Iterable[StoreEntry] = (),
+    ) -> None:
         self._store, self._kind = store, kind
         self._folder = f"{COLUMNS}/{column_id}/results"
         self._prefix = f"{identity.hex()}-"
@@ -41,7 +55,7 @@ class Results:
         self._held = 0
         self.reused = 0
         if store is not None:
-            self._load(store)
+            self._load(store, waiting)
 
     def find(self, digests: Any) -> tuple[Any, Any]:
         """Which rows have a value (a mask), and the values of those, in order."""
@@ -71,12 +85,6 @@ class Results:
         """The objects that are known here."""
         return tuple(self._paths)
 
-    def clear(self) -> None:
-        """Forget everything that is known here: it is published. Never fails."""
-        if self._store is not None:
-            remove_results(self._store, self._paths)
-        self._places, self._values, self._paths, self._held = {}, [], [], 0
-
     def _keep(self, digests: Any, values: Any) -> None:
         number = len(self._values)
         self._values.append(values)
@@ -84,11 +92,9 @@ class Results:
         for place, row in enumerate(digests):
             self._places.setdefault(row.tobytes(), (number, place))
 
-    def _load(self, store: Store) -> None:
-        for entry in sorted(store.list(f"{self._folder}/"), key=lambda item: item.path):
+    def _load(self, store: Store, waiting: Iterable[StoreEntry]) -> None:
+        for entry in sorted(waiting, key=lambda item: item.path):
             name = entry.path.rpartition("/")[2]
-            if not name.endswith(".arrow"):
-                continue
             self._paths.append(entry.path)
             if name.startswith(self._prefix) and entry.size <= _MAX_OBJECT and self._held <= _MAX_HELD:
                 self._read(store, entry.path)

@@ -16,10 +16,11 @@ from typing import Protocol
 from lance_core.computed.fragments import DeclaredColumn, Engine, FragmentWork, PassResult
 from lance_core.computed.functions import Computation, Load
 from lance_core.computed.limits import Meter, Pace
-from lance_core.computed.results import Results
+from lance_core.computed.results import Results, remove_results, waiting_objects
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import DataFile, Fragment
+from lance_core.io.store import Store, StoreEntry
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,15 @@ class HereWorkers:
     def __init__(self, load: Load, options: WorkOptions) -> None:
         self._load, self._options = load, options
         self._engine: Engine | None = None
+        self._store: Store | None = None
+        self._waiting: list[StoreEntry] = []
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
     ) -> Iterator[LookedAt]:
         """One after the other."""
+        if self._store is None and column.declaration.kind == "python" and not self._options.dry_run:
+            self._store, self._waiting = snapshot.store, waiting_objects(snapshot.store, column.declaration.id)
         for fragment in fragments:
             if not self._options.dry_run and meter.used_up:
                 return
@@ -96,24 +101,23 @@ class HereWorkers:
             target = snapshot.arrow_schema.field(column.value.name)
             pace = Pace(options.calls_per_second)
             compute = Computation(declaration, target, snapshot.arrow_schema, self._load, meter=meter, pace=pace)
-            kept = snapshot.store if declaration.kind == "python" else None
-            results = Results(kept, declaration.id, declaration.identity, target.type)
+            results = Results(self._store, declaration.id, declaration.identity, target.type, self._waiting)
             self._engine = Engine(compute, results, options.concurrency, options.retry_failed)
         return self._engine
 
     @property
     def result_paths(self) -> tuple[str, ...]:
         """The objects with values that are put aside, as far as they are known here."""
-        return () if self._engine is None else self._engine.results.paths
+        return tuple(entry.path for entry in self._waiting) if self._engine is None else self._engine.results.paths
 
     def end_column(self, *, is_published: bool) -> bool:
         """The function is closed."""
-        engine, self._engine = self._engine, None
-        if engine is None:
-            return False
+        engine, store, paths = self._engine, self._store, self.result_paths
+        self._engine, self._store, self._waiting = None, None, []
         try:
-            engine.compute.close()
+            if engine is not None:
+                engine.compute.close()
         finally:
-            if is_published:
-                engine.results.clear()
-        return engine.compute.code_changed
+            if is_published and store is not None:
+                remove_results(store, paths)
+        return engine is not None and engine.compute.code_changed

@@ -3,6 +3,7 @@
 ::
 
     each branch, then the main line:   delete -> rewrite the fragments that held them -> rebuild the indices -> clean up
+                                       and remove values of declared columns that wait for a refresh
     then look:                         every version that is left, deleted rows included; files of no version; clones
     the report:                        {"is_gone": True, "holders": [], ..., "signature": {"algorithm": "HMAC-SHA256", ...}}
 
@@ -23,6 +24,7 @@ from typing import Any
 
 from lance_core.commit.manifests import version_numbers
 from lance_core.commit.naming import DATA, data_path
+from lance_core.computed.results import waiting_objects
 from lance_core.dataset.refs.branches import MAIN, branch_names, place_of
 from lance_core.dataset.refs.clones import cloned_versions
 from lance_core.dataset.refs.tags import list_tags
@@ -30,6 +32,7 @@ from lance_core.dataset.scan.sinks import count_matching
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot, snapshot_of
 from lance_core.errors import InputError, LanceError
 from lance_core.format.fragment import Fragment
+from lance_core.io.many import delete_all
 from lance_core.io.store import Store
 from lance_core.jobs import api
 from lance_core.jobs.specs.definition import DropIndexSpec
@@ -94,6 +97,7 @@ def erase(erasure: Erasure, *, options: Mapping[str, Any]) -> dict[str, Any]:
             uri=facts["uri"], older_than_seconds=0, retain_versions=1, delete_unverified=erasure.delete_unverified
         )
         facts["cleanup"] = api.run(cleanup, options=options)
+        facts["computed_values_removed"] = _remove_waiting(api.open_store(facts["uri"], options))
     holders = find_holders(erasure.uri, erasure.predicate, options=options)
     return {
         "uri": erasure.uri,
@@ -154,6 +158,13 @@ def _drop_inherited(uri: str, options: Mapping[str, Any]) -> list[str]:
     return names
 
 
+def _remove_waiting(store: Store) -> int:
+    """Values of declared columns that a refresh computed and has not published: they would be computed again."""
+    paths = [entry.path for entry in waiting_objects(store)]
+    delete_all(store, paths)
+    return len(paths)
+
+
 def _outcome(result: Mapping[str, Any]) -> str:
     return ", ".join(sorted(set(result["identities"].values())))
 
@@ -176,6 +187,8 @@ def _of_line(root: Store, line: str, predicate: str, options: Mapping[str, str])
     for entry in store.list(f"{DATA}/"):
         if entry.path not in referenced:
             yield Holder(line, "file", entry.path, None, "no version refers to it; a writer may be active")
+    for entry in waiting_objects(store):
+        yield Holder(line, "file", entry.path, None, "computed values that wait for the next refresh; one may be under way")
     for staged in list_staged(store):
         yield Holder(line, "staged", f"{staged.identity}.{staged.attempt}", None, "staged work that has not landed")
     for number, uri in cloned_versions(store, options).items():

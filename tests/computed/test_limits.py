@@ -15,6 +15,7 @@ from lance_core.computed.limits import Meter, Pace, SpendingLimits
 from lance_core.computed.policies import ErrorPolicy, seconds_before, shown_error
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
+from lance_core.maintenance.erasure import Erasure, erase, find_holders
 
 NAME = "our.models:work"
 
@@ -127,6 +128,35 @@ def test_a_bound_that_is_none_is_refused(uri: str, bad: dict[str, Any]) -> None:
         refresh(uri, Work(), **bad)
 
 
+def test_values_of_a_refresh_that_died_behind_its_commit_are_removed(uri: str) -> None:
+    declare(uri)
+    refresh(uri, Work())
+    (note,) = Path(uri, "_lance_core", "columns").glob("*/fresh")
+    left = note.parent / "results" / f"{'00' * 16}-{'00' * 8}.arrow"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"what was computed")
+    note.unlink()  # it is written behind the values' removal
+    report = refresh(uri, Work())
+    assert (report.stale, report.columns["y"].calls, left.exists()) == (0, 0, False)
+
+
+def test_an_erasure_removes_values_that_wait(uri: str) -> None:
+    declare(uri)
+
+    class EndedError(Exception):
+        pass
+
+    with pytest.raises(EndedError):
+        refresh(uri, Work(None, None, EndedError()))
+    waiting = [*Path(uri, "_lance_core", "columns").rglob("*.arrow")]
+    assert len(waiting) == 2
+    holders = find_holders(uri, "x = 1", options={})
+    assert {holder.name for holder in holders} >= {str(path.relative_to(uri)) for path in waiting}
+    report = erase(Erasure(uri=uri, predicate="x = 1", delete_unverified=True), options={})
+    assert (report["lines"][0]["computed_values_removed"], report["is_gone"]) == (2, True)
+    assert [*Path(uri, "_lance_core", "columns").rglob("*.arrow")] == []
+
+
 def test_a_pace_keeps_calls_apart() -> None:
     now, slept = [0.0], list[float]()
     pace = Pace(4.0, clock=lambda: now[0], sleep=slept.append)
@@ -185,6 +215,14 @@ def test_failed_rows_are_noted_counted_and_left_or_tried(uri: str) -> None:
     refresh(uri, Work())
     assert lance_core.failed_rows(uri, "y") == FailedRows()
     assert filled(uri) == 21
+
+
+def test_many_failed_rows_are_few_lines_of_the_log(uri: str, caplog: pytest.LogCaptureFixture) -> None:
+    declare(uri, on_error="skip")
+    refresh(uri, Work(bad=frozenset(range(20))))
+    told = [record.getMessage() for record in caplog.records if record.name == "lance_core.computed.functions"]
+    assert len(told) == 11
+    assert told[-1] == f"{NAME} failed for 20 rows in all: `lance refresh URI --failed` lists them"
 
 
 def test_other_exceptions_end_the_refresh(uri: str) -> None:
