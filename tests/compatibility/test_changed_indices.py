@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,34 @@ FILTERS = (
 )
 
 
+_NUMBERS = ("number", "zone", "bloom")
+_TEXTS = {"few": ("v0", "v3", "v9", ""), "gram": ("text number 1", "text number 77", "")}
+_ORDERS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def drawn(rng: random.Random) -> str:
+    """A filter of what the indices of these tables answer, alone or two of them, below NOT as well."""
+    numbers = _NUMBERS[rng.randrange(3)], rng.choice((-1, 0, 37, 99, 100, 297, 450, 1020, 2**31 - 1)), rng.randrange(400)
+    text = rng.choice([*_TEXTS])
+    value = rng.choice(_TEXTS[text])
+    tests = [
+        f"{numbers[0]} {rng.choice(_ORDERS)} {rng.choice(numbers[1:])}",
+        f"{numbers[0]} IN ({numbers[1]}, {numbers[2]})",
+        f"{numbers[0]} NOT IN ({numbers[1]}, {numbers[2]}, NULL)",
+        f"{numbers[0]} BETWEEN {min(numbers[1:])} AND {max(numbers[1:])}",
+        f"{rng.choice([*_NUMBERS, *_TEXTS, 'labels'])} IS {rng.choice(['', 'NOT '])}NULL",
+        f"{text} {rng.choice(_ORDERS)} '{value}'",
+        f"{text} LIKE '{rng.choice(['v%', '%1_', 'text%7', '%', ''])}'",
+        f"contains(gram, '{rng.choice(['31', 'number 1', 'numb', ' ', '', 'x'])}')",
+        f"array_has_{rng.choice(['any', 'all'])}(labels, ['l{rng.randrange(4)}', 'm{rng.randrange(9)}'])",
+        f"array_has(labels, 'l{rng.randrange(4)}')",
+    ]
+    test = rng.choice(tests)
+    if rng.random() < 0.3:
+        return f"({test}) {rng.choice(['AND', 'OR'])} ({drawn(rng)})"
+    return f"NOT ({test})" if rng.random() < 0.3 else test
+
+
 def found(dataset: Any, text: str, *, use_index: bool) -> list[int]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -47,7 +76,7 @@ def found(dataset: Any, text: str, *, use_index: bool) -> list[int]:
     return sorted(table.column("id").to_pylist())
 
 
-def lost(path: Path) -> list[str]:
+def lost(path: Path, filters: Iterable[str] = FILTERS) -> list[str]:
     """Filters that our indices answer otherwise than a scan of the official library."""
     ours, theirs = lance_core.dataset(str(path)), lance.dataset(path)
     try:
@@ -58,7 +87,7 @@ def lost(path: Path) -> list[str]:
             ours.to_table(columns=["id"], with_row_id=True)
         return []
     problems = []
-    for text in FILTERS:
+    for text in filters:
         got, expected = found(ours, text, use_index=True), found(theirs, text, use_index=False)
         if got != expected:
             problems.append(f"{path.name}: {text}: {len(got)} rows, expected {len(expected)}")
@@ -84,16 +113,17 @@ def test_no_row_is_lost_where_releases_wrote_short_indices(release: str, name: s
 def test_no_row_is_lost_in_tables_of_a_few_releases(tmp_path: Path) -> None:
     seed = int(os.environ.get("LANCE_TEST_SEED") or (42 if os.environ.get("CI") else random.randrange(1 << 30)))
     print(f"seed {seed}: LANCE_TEST_SEED={seed}")
-    for release in random.Random(seed).sample(ALL, 2):
+    rng = random.Random(seed)
+    for release in rng.sample(ALL, 2):
         for name in unpack(release, tmp_path / release, CHANGED):
-            assert not lost(tmp_path / release / name), release
+            assert not lost(tmp_path / release / name, [*FILTERS, *(drawn(rng) for _ in range(10))]), release
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ALL)
 def test_no_row_is_lost_in_tables_of_every_release(release: str, tmp_path: Path) -> None:
-    made = unpack(release, tmp_path, CHANGED)
-    assert not [problem for name in made for problem in lost(tmp_path / name)]
+    made, rng = unpack(release, tmp_path, CHANGED), random.Random(release)
+    assert not [problem for name in made for problem in lost(tmp_path / name, [*FILTERS, *(drawn(rng) for _ in range(50))])]
 
 
 def test_zones_that_hold_are_used(tmp_path: Path) -> None:
