@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 import time
 from collections.abc import Callable, Mapping
 from decimal import Context
@@ -30,6 +29,7 @@ from lance_core.expr.coerce import Value, as_text, cast, family_of, instant_scal
 from lance_core.expr.literals import parse_instant
 from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local, with_zone, without_zone, zone_of
 from lance_core.expr.rows import made_of, rows_of
+from lance_core.expr.time_formats import Moment
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 _EXACT = Context(prec=100)
@@ -38,8 +38,7 @@ Row = tuple[int, int, Callable[..., Value]]
 _STAMPS: Mapping[str, pa.DataType] = MappingProxyType(
     {"s": pa.timestamp("s"), "ms": pa.timestamp("ms"), "us": pa.timestamp("us"), "ns": pa.timestamp("ns")}
 )
-_SPECIFIER = re.compile(r"%(\.?[369]?f|:z|[-_0]?[A-Za-z%+])")
-_KNOWN = frozenset("YmdHMSyjBbhAaeplIFTDRuwZzsn%UWGVCkfct")
+_TICKS: Mapping[int, pa.DataType] = MappingProxyType({32: pa.int32(), 64: pa.int64()})
 
 
 def _naive(value: Value, name: str) -> Value:
@@ -157,12 +156,13 @@ def _to_char(value: Value, form: Value) -> Value:
     wanted = as_text(form, "to_char")
     if pa.types.is_duration(value.type):
         return _always(value, wanted)
-    subject = _local(value, "to_char")
+    has_date = not pa.types.is_time(value.type)
+    subject, utc = (_local(value, "to_char"), _naive(value, "to_char")) if has_date else (value, value)
     per_second = PER_SECOND[subject.type.unit]
     zone = zone_of(plain(value).type)
-    ticks, utc = subject.cast(pa.int64()), _naive(value, "to_char").cast(pa.int64())
-    rows = rows_of([ticks, wanted, utc])
-    found = (_written(*row, per_second=per_second, has_zone=zone is not None) for row in rows)
+    ticks, instants = (cast(cast(each, _TICKS[each.type.bit_width]), pa.int64()) for each in (subject, utc))
+    rows = rows_of([ticks, wanted, instants])
+    found = (_written(*row, per_second=per_second, has_zone=zone is not None, has_date=has_date) for row in rows)
     return made_of(found, pa.string(), [ticks, wanted])
 
 
@@ -172,56 +172,16 @@ def _always(value: Value, form: Value) -> Value:
     return pc.if_else(pc.is_valid(form), texts, constant(None, pa.string()))
 
 
-def _written(ticks: int | None, form: str | None, utc: int | None, *, per_second: int, has_zone: bool) -> str | None:
+def _written(
+    ticks: int | None, form: str | None, utc: int | None, *, per_second: int, has_zone: bool, has_date: bool
+) -> str | None:
     if ticks is None or form is None or utc is None:
         return None
     seconds, rest = divmod(ticks, per_second)
+    offset = (ticks - utc) // per_second if has_zone else None
     nanoseconds = rest * (10**9 // per_second)
-    # Four hundred years have as many days, and weekdays, as any other four hundred.
-    eras = (seconds + _YEAR_ONE) // _ERA if not -seconds <= _YEAR_ONE or seconds >= _YEAR_10000 else 0
-    moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds - eras * _ERA)
-    year = moment.year + 400 * eras
-
-    def spelled(match: re.Match[str]) -> str:
-        what = match[1]
-        if what.endswith("f"):
-            digits = int(what[-2]) if what[-2:-1].isdigit() else 9
-            text = f"{nanoseconds:09}"[:digits]
-            if what == ".f":
-                text = text.rstrip("0") or "0"
-            return f".{text}" if what.startswith(".") else text
-        if what[-1] not in _KNOWN:
-            raise FilterError(f"%{what} in the format {form!r}", cure="Use the specifiers of strftime.")
-        if what == "Y":
-            return _year(year)
-        if what == "s":
-            return str(utc // per_second)
-        if what in ("z", ":z", "Z"):
-            return _offset((ticks - utc) // per_second, by="" if what == "z" else ":") if has_zone else _no_zone(form)
-        if what == "G":
-            return _year(moment.isocalendar()[0] + 400 * eras)
-        if what == "F":
-            return f"{_year(year)}-{moment:%m-%d}"
-        return moment.strftime(f"%{what}")
-
-    return _SPECIFIER.sub(spelled, form)
-
-
-def _offset(seconds: int, *, by: str) -> str:
-    return f"{'-' if seconds < 0 else '+'}{abs(seconds) // 3600:02}{by}{abs(seconds) // 60 % 60:02}"
-
-
-def _no_zone(form: str) -> str:
-    raise FilterError(f"the format {form!r} has a zone, the timestamp has none", cure="CAST it to a timestamp with a zone.")
-
-
-def _year(year: int) -> str:
-    """Four digits; those of years that need more, or come before the year 0, with a sign."""
-    return f"{year:04}" if 0 <= year <= 9999 else f"{year:+05}"
-
-
-_ERA = 146_097 * 86_400
-_YEAR_ONE, _YEAR_10000 = (dt.datetime(1970, 1, 1) - dt.datetime(1, 1, 1)).days * 86_400, (2_932_896 + 1) * 86_400
+    moment = Moment.of(seconds, nanoseconds, instant=utc // per_second, offset=offset, has_date=has_date)
+    return moment.written(form)
 
 
 def _of_numbers(name: str, make: Callable[..., Any], kind: pa.DataType) -> Callable[..., Value]:

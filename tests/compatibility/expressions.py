@@ -87,7 +87,17 @@ _PATTERNS = (
     r"'x*'",
     r"'\b'",
 )
-_FORMATS = ("'%Y-%m-%d'", "'%H:%M:%S%.3f'", "'%d.%m.%y %H'", "'%j %a %b'", "'%Y-%m-%dT%H:%M:%S'")
+_FORMATS = (
+    "'%Y-%m-%d'",
+    "'%H:%M:%S%.3f'",
+    "'%d.%m.%y %H'",
+    "'%j %a %b'",
+    "'%Y-%m-%dT%H:%M:%S'",
+    "'%c|%x|%X|%D|%F|%v|%r|%R|%h|%A|%B'",
+    "'%C|%G|%g|%V|%u|%w|%U|%W|%q|%s'",
+    "'%_d|%-m|%0e|%_H|%-I|%k|%l|%_Y|%-j|%P|%p'",
+    "'%.f|%f|%-f|%6f|%.9f'",
+)
 _CAST_TYPES = (
     "boolean",
     "tinyint",
