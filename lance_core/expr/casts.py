@@ -116,6 +116,8 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         return cast_ticks(_convert(value, pa.int64()), target)
     if wanted == "decimal" and source in ("timestamp", "duration"):
         return _convert(cast(value, pa.int64()), target)
+    if target == pa.date32() and value.type == pa.int64():
+        return cast(cast(value, pa.int32()), target)
     if source == "int" and target == pa.binary():
         return _bytes_of(value)
     if is_list(value.type) and is_list(target) and pa.types.is_floating(_item_type(target)):

@@ -157,15 +157,32 @@ def _condition(expr: Expr, batch: pa.RecordBatch) -> Value:
 def _and(expr: ast.And, batch: pa.RecordBatch) -> Value:
     result = _condition(expr.items[0], batch)
     for item in expr.items[1:]:
-        result = pc.and_kleene(result, _condition(item, batch))
+        result = pc.and_kleene(result, _where_open(item, batch, result, settled=False))
     return result
 
 
 def _or(expr: ast.Or, batch: pa.RecordBatch) -> Value:
     result = _condition(expr.items[0], batch)
     for item in expr.items[1:]:
-        result = pc.or_kleene(result, _condition(item, batch))
+        result = pc.or_kleene(result, _where_open(item, batch, result, settled=True))
     return result
+
+
+def _where_open(item: Expr, batch: pa.RecordBatch, known: Value, *, settled: bool) -> Value:
+    """A condition for all rows, or where that fails only for those that are not settled yet: `b != 0 AND a / b`."""
+    try:
+        return _condition(item, batch)
+    except (*ARROW_ERRORS, ValueError, OverflowError, ZeroDivisionError):
+        if not batch.num_rows:
+            raise
+        truths = repeat(known, batch.num_rows) if isinstance(known, pa.Scalar) else known
+        is_open = pc.fill_null(pc.not_equal(truths, settled), True)
+        if pc.all(is_open).as_py():
+            raise
+    needed = batch.filter(is_open)
+    found = _condition(item, needed) if needed.num_rows else no_values(pa.bool_())
+    found = repeat(found, needed.num_rows) if isinstance(found, pa.Scalar) else found
+    return found.take(pc.if_else(is_open, _places_among(is_open, 0), constant(None, pa.int64())))
 
 
 def _is_bool(expr: ast.IsBool, batch: pa.RecordBatch) -> Value:

@@ -12,6 +12,8 @@ middle of a scan.
 from __future__ import annotations
 
 import difflib
+import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -170,7 +172,8 @@ class _Translator:
                 _COMPARISONS[kind], _instant(self.translate(node.this)), _instant(self.translate(node.expression))
             )
         if kind in _ARITHMETIC:
-            return ast.Arithmetic(_ARITHMETIC[kind], self.translate(node.this), self.translate(node.expression))
+            left = self.translate(node.this)
+            return ast.Arithmetic(_ARITHMETIC[kind], left, _beside(left, self.translate(node.expression)))
         handler = _HANDLERS.get(kind)
         if handler is None:
             raise FilterError(f"{node.sql()!r} is not supported in a filter", cure=_SUPPORTED)
@@ -230,6 +233,47 @@ def _instant(expr: Expr) -> Expr:
     text = expr.item.value if isinstance(expr.item, ast.Literal) else None
     instant = parse_instant(text) if isinstance(text, str) else None
     return expr if instant is None or instant.zone is None else ast.Literal(instant)
+
+
+def _beside(left: Expr, right: Expr) -> Expr:
+    """What stands right of a column: `i + (1 + 2)` is `i + 3`, as each of its constants takes the type of the column."""
+    number = _number_of(right) if isinstance(left, ast.Column) and isinstance(right, ast.Arithmetic) else None
+    return right if number is None else ast.Literal(number)
+
+
+def _number_of(expr: Expr) -> int | float | None:
+    """The value of arithmetic on constants alone; None of anything else, and where it has none."""
+    if isinstance(expr, ast.Literal):
+        return expr.value if isinstance(expr.value, (int, float)) and not isinstance(expr.value, bool) else None
+    fold = _FOLDS.get(expr.op) if isinstance(expr, ast.Arithmetic) else None
+    if fold is None or not isinstance(expr, ast.Arithmetic):
+        return None
+    left, right = _number_of(expr.left), _number_of(expr.right)
+    if left is None or right is None or (right == 0 and expr.op in "/%"):
+        return None
+    try:
+        found: int | float = fold(left, right)
+    except (OverflowError, ValueError):
+        return None
+    return found if isinstance(found, float) or -(2**63) <= found < 2**63 else None
+
+
+def _quotient(left: float, right: float) -> int | float:
+    if isinstance(left, float) or isinstance(right, float):
+        return left / right
+    size = abs(left) // abs(right)
+    return size if (left < 0) == (right < 0) else -size
+
+
+def _remainder(left: float, right: float) -> int | float:
+    if isinstance(left, float) or isinstance(right, float):
+        return math.fmod(left, right)
+    return left - right * _quotient(left, right)
+
+
+_FOLDS: Mapping[str, Callable[[float, float], int | float]] = MappingProxyType(
+    {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _quotient, "%": _remainder}
+)
 
 
 def _match(name: str, known: Sequence[str]) -> str | None:

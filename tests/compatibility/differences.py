@@ -222,6 +222,19 @@ def _rounded(found: Difference) -> bool:
     return found.kind == "type" and _calls(found, "round") and all(kind.startswith("decimal") for kind in kinds)
 
 
+def _counted(found: Difference) -> bool:
+    """A number that becomes a point in time below a function."""
+    below = re.search(r"\w\(.*CAST\([^()']*(\([^()]*\)[^()']*)? AS timestamp\)", found.expression, re.IGNORECASE)
+    return below is not None and found.kind in ("value", "rows") and _has(found, *_NARROW, "double", "float", "decimal")
+
+
+def _formats(found: Difference) -> bool:
+    """A constant date by formats that differ from row to row."""
+    date, form = (_arguments(found, "to_char") or _arguments(found, "date_format") or ["", ""])[:2]
+    constant = re.match(r"(date|time|timestamp) '|(TRY_)?CAST\('", date, re.IGNORECASE)
+    return constant is not None and found.kind == "value" and bool(_columns(found)) and not re.fullmatch(r"'[^']*'", form)
+
+
 KEPT = (
     Kept("subtraction across zones", "z_ind - ts_us", _zoned_minus),
     Kept("units", "ts_s = ts_ms", _units),
@@ -276,6 +289,8 @@ KEPT = (
             and "[us" in _type(d.mine)
         ),
     ),
+    Kept("timestamps of numbers", "to_unixtime(CAST(i32 AS timestamp))", _counted),
+    Kept("formats of a constant", "to_char(date '2020-02-29', s)", _formats),
     Kept("long texts", "replace(dict, s, ls)", _text_types),
     Kept("dictionaries", "coalesce(dict, s)", lambda d: d.kind == "type" and "dictionary<" in _type(d.theirs)),
     Kept("zeros of two columns", "f64 = -f64", _zeros),
@@ -300,7 +315,10 @@ KEPT = (
     Kept(
         "far years",
         "date_part('year', to_timestamp_micros(i64))",
-        lambda d: _calls(d, "date_part", "datepart", *_FAR_PARTS) and _only(d.theirs, "None") and d.kind == "value",
+        lambda d: (
+            (_calls(d, "date_part", "datepart", *_FAR_PARTS) and _only(d.theirs, "None") and d.kind == "value")
+            or (_calls(d, "to_char", "date_format") and "C" in d.expression and _only(d.theirs, "':0'"))
+        ),
     ),
     Kept("nulls of a list", "array_has([NULL, 2], i32)", _null_in_list),
     Kept("slices of null", "array_append(array_slice(li, 0, -1), 7)", _sliced),

@@ -243,6 +243,9 @@ def _ids(rows: pa.Table, path: str, version: str) -> Any:
 
 def _by_fragments(rows: pa.Table, path: str, version: str) -> None:
     made = lance_core.fragment.write_fragments(rows, path, data_storage_version=version, max_rows_per_file=16)
+    if not made:  # no file tells the version of the table
+        WRITERS["create"](rows, path, version)
+        return
     LanceDataset.commit(path, LanceOperation.Overwrite(rows.schema, made))
 
 
