@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from lance_core.arrow import pick
 from lance_core.arrow_numpy import array_of, arrow_of, constant, no_rows, no_values
 from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
@@ -179,7 +180,7 @@ def _where_open(item: Expr, batch: pa.RecordBatch, known: Value, *, settled: boo
         is_open = pc.fill_null(pc.not_equal(truths, settled), True)
         if pc.all(is_open).as_py():
             raise
-    needed = batch.filter(is_open)
+    needed = pick.keep(batch, is_open)
     found = _condition(item, needed) if needed.num_rows else no_values(pa.bool_())
     found = repeat(found, needed.num_rows) if isinstance(found, pa.Scalar) else found
     return found.take(pc.if_else(is_open, _places_among(is_open, 0), constant(None, pa.int64())))
@@ -248,7 +249,7 @@ def _first_of(expr: ast.Call, batch: pa.RecordBatch) -> Value:
         missing = pc.is_null(found)
         if not found.null_count:
             break
-        needed = batch.filter(missing)
+        needed = pick.keep(batch, missing)
         here = cast_common(evaluate_value(item, needed), kind)
         order = pc.if_else(missing, _places_among(missing, len(found)), arrow_of(np.arange(len(found))))
         found = pa.concat_arrays([found, here]).take(order)
@@ -270,7 +271,7 @@ def _if(expr: ast.Call, batch: pa.RecordBatch) -> Value:
     test = pc.fill_null(_condition(expr.arguments[0], batch), False)
     takes = repeat(test, batch.num_rows) if isinstance(test, pa.Scalar) else test
     branches = zip((takes, pc.invert(takes)), expr.arguments[1:], strict=True)
-    left, right = as_common(evaluate_value(item, batch.filter(rows)) for rows, item in branches)
+    left, right = as_common(evaluate_value(item, pick.keep(batch, rows)) for rows, item in branches)
     places, others = _places_among(takes, 0), _places_among(pc.invert(takes), len(left))
     return pa.concat_arrays([left, right]).take(pc.if_else(takes, places, others))
 

@@ -33,6 +33,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lance_core.arrow import pick
 from lance_core.arrow_numpy import no_rows, numpy_of
 from lance_core.cached import cached_property
 from lance_core.dataset.indexing.serve import serve
@@ -86,7 +87,7 @@ def ordered_table(snapshot: Snapshot, request: ScanRequest) -> pa.Table:
     every = replace(request, order_by=(), limit=None, offset=None, scan_stats_callback=None)
     if request.nearest is not None or request.full_text_query is not None:
         found = LanceScanner(snapshot, replace(every, limit=limit, offset=request.offset)).to_table()
-        return found.take(sorted_indices(found, request.order_by))
+        return pick.take(found, sorted_indices(found, request.order_by))
     names = key_columns(request.order_by)
     small = limit is not None and request.fragments is None and not request.include_deleted_rows
     small = small and request.blob_handling is None
@@ -95,7 +96,7 @@ def ordered_table(snapshot: Snapshot, request: ScanRequest) -> pa.Table:
     table = keys.to_table()
     wanted = sorted_indices(table, request.order_by).slice(offset, limit)
     if not small:
-        return LanceScanner(snapshot, every).to_table().take(wanted)
+        return pick.take(LanceScanner(snapshot, every).to_table(), wanted)
     projection = PlainPlan(snapshot, every).projection
     addresses: Any = table.column(ADDRESS).take(wanted)
     if len(addresses) == 0:
@@ -243,7 +244,7 @@ class LanceScanner:
 
     def take(self, indices: Any) -> pa.Table:
         """Rows by their position in the result of a scan without filter, limit and fragments."""
-        return self.to_table().take(indices) if self._request.order_by else self._rows.take(indices)
+        return pick.take(self.to_table(), indices) if self._request.order_by else self._rows.take(indices)
 
     def explain_plan(self, verbose: bool = False) -> str:
         """What will be read, in words, and which index answers what."""
@@ -312,7 +313,7 @@ class SearchPlan:
 
     def take(self, indices: Any) -> pa.Table:
         """Rows by their rank."""
-        return self.table().take(indices)
+        return pick.take(self.table(), indices)
 
     def explain(self, *, verbose: bool) -> str:
         """How the search goes about it."""
@@ -396,7 +397,7 @@ class PlainPlan:
         """Rows by their position; only those are read where all rows are requested."""
         request = self._request
         if self._finish is not None or request.filter is not None or request.fragments is not None:
-            return self.table().take(indices)
+            return pick.take(self.table(), indices)
         return take_rows(self._snapshot, indices, self.projection)
 
     def explain(self, *, verbose: bool) -> str:
