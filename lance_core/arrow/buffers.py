@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core import pick
 from lance_core.arrays import Bytes
-from lance_core.arrow import pick
 from lance_core.arrow_numpy import arrow_of
 
 

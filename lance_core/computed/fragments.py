@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from lance_core.arrays import Bools, Ints
 from lance_core.arrow import schema_to_arrow
-from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.computed.declaration import Declaration, declaration_of
 from lance_core.computed.evidence import FAILED, NOT_WANTED, RowStates, evidence_array, input_digests, judge, value_marks
@@ -39,6 +38,7 @@ from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Field, Schema
 from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
+from lance_core.pick import take
 
 SQL_BATCH_ROWS, FUNCTION_BATCH_ROWS = 65_536, 1_024
 

@@ -147,7 +147,8 @@ def fits(value: Value, kind: Any) -> bool:
     """Whether a constant float is exactly one of a type of floats, as 7.0 is of each and 0.1 of none but its own."""
     if not (is_scalar(value) and pa.types.is_floating(value.type) and pa.types.is_floating(kind)):
         return False
-    return bool(cast(cast(value, kind, safe=False), value.type, safe=False) == value)
+    number = value.as_py()
+    return number is None or number != number or cast(cast(value, kind, safe=False), value.type, safe=False) == value
 
 
 def _dates_as_stamps(value: Value) -> Value:

@@ -55,6 +55,8 @@ def compared_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
 
 def _compared(left: Any, right: Any) -> Any:
     left, right = (each.value_type if pa.types.is_dictionary(each) else each for each in (left, right))
+    if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
+        return pa.timestamp(max(left.unit, right.unit, key=_UNITS.index), left.tz or right.tz)  # of two zones the first
     kinds = {family_of(each): each for each in (left, right)}
     if "text" in kinds and len(kinds) == 2:
         other = kinds[next(family for family in kinds if family != "text")]

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow import pick
+from lance_core import pick
 from lance_core.arrow_numpy import array_of, arrow_of, constant, no_rows, no_values
 from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast

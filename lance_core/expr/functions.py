@@ -200,7 +200,7 @@ def _filled(result: Value, value: Value, kind: pa.DataType) -> Value:
 
 
 def _nullif(left: Value, right: Value) -> Value:
-    second, first = as_common((right, left), compared=True)  # of two zones the first is kept, as in comparisons
+    first, second = as_common((left, right), compared=True)
     pair = (first, second) if {family_of(left.type), family_of(right.type)} == {"date", "int"} else (left, right)
     return pc.if_else(pc.fill_null(compare("=", *pair), False), constant(None, first.type), first)
 

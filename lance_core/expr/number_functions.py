@@ -150,8 +150,7 @@ def _floating(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def _extreme(name: str) -> Callable[..., Value]:
     def function(*values: Value) -> Value:
-        # Of two zones the first is kept, as in comparisons.
-        given = as_common(values[::-1], compared=True)[::-1] if len(values) > 1 else [*values]
+        given = as_common(values, compared=True) if len(values) > 1 else [*values]
         result = given[0]
         for value in given[1:]:
             result = _extreme_of(name, result, value)

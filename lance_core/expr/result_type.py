@@ -142,7 +142,7 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
             return kinds[0]
         if expr.name in ("nvl", "ifnull", "nvl2"):
             return shown_type(kinds)
-        return compared_type(kinds[::-1]) if expr.name in ("nullif", "greatest", "least") else common_type(kinds)
+        return compared_type(kinds) if expr.name in ("nullif", "greatest", "least") else common_type(kinds)
     return None
 
 

@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow.buffers import nulls
-from lance_core.arrow.pick import take
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.cached import cached_property
@@ -45,6 +44,7 @@ from lance_core.io.pool import in_work_pool, mark_worker, num_work_threads
 from lance_core.io.store import Store
 from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
+from lance_core.pick import take
 
 DEFAULT_BATCH_SIZE = 8192
 WINDOW_BYTES = 32 << 20

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.arrow import pick
+from lance_core import pick
 from tests.compatibility.storable import WRAPS, array_of, kind_of
 
 NESTED = [name for name in WRAPS if name not in ("", "fixed0")]

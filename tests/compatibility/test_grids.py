@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.arrow.pick import keep, take
+from lance_core.pick import keep, take
 
 COUNT = 50
 KINDS = {

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.arrow.cast import without_views
-from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.column_files import FirstId, append_fields
@@ -31,6 +30,7 @@ from lance_core.errors import InputError, LanceError
 from lance_core.file.writer import FileWriter
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
+from lance_core.pick import take
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrow.cast import without_views
-from lance_core.arrow.pick import take
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.columns.evolve import NewColumns, add_columns, stage_add
@@ -26,6 +25,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
+from lance_core.pick import take
 
 
 def join_columns(snapshot: Snapshot, data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> Snapshot:

@@ -21,7 +21,6 @@ import pyarrow as pa
 from lance_core.arrays import Addresses, Ints
 from lance_core.arrow import check_compatible, schema_from_arrow
 from lance_core.arrow.buffers import fields_schema
-from lance_core.arrow.pick import keep, take
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.commit.naming import data_path
@@ -42,6 +41,7 @@ from lance_core.expr import Expr, evaluate, parse_filter
 from lance_core.file.blob.external import ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.version import FileVersion
+from lance_core.pick import keep, take
 from lance_core.table.operations.update import Update
 from lance_core.table.transaction import Transaction
 

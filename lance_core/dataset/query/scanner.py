@@ -33,7 +33,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lance_core.arrow import pick
+from lance_core import pick
 from lance_core.arrow_numpy import no_rows, numpy_of
 from lance_core.cached import cached_property
 from lance_core.dataset.indexing.serve import serve

@@ -25,7 +25,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Bools, Ints
-from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, true_of
 from lance_core.dataset.scan.plan import FragmentTask, ScanPlan, is_itself
 from lance_core.dataset.scan.projection import OutputColumn, Projection
@@ -36,6 +35,7 @@ from lance_core.errors import FilterError
 from lance_core.expr import ast, evaluate, evaluate_value
 from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
+from lance_core.pick import keep
 
 WINDOW_BATCHES = 16
 """Batches of tested columns that are checked before the rest of the selected rows is read: one request for many rows."""

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, no_rows
 from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.index_policy import DEFAULT_POLICY, IndexPolicy
@@ -22,6 +21,7 @@ from lance_core.dataset.scan.projection import OutputColumn, Projection, needs_o
 from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, evaluate
+from lance_core.pick import keep
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrays import Addresses, Ints
-from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of
 from lance_core.dataset.scan.chain import project
 from lance_core.dataset.scan.parallel import at_once
@@ -49,6 +48,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.schema import Schema
 from lance_core.pages.rows import RowSelection
+from lance_core.pick import take
 from lance_core.rowids.index import MISSING
 
 _Int = TypeVar("_Int", np.int64, np.uint64)

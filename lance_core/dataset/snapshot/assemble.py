@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.arrow.pick import take
 from lance_core.errors import CorruptFileError
+from lance_core.pick import take
 
 
 def assemble(parts: Sequence[pa.RecordBatch], target: pa.Schema, num_rows: int) -> pa.RecordBatch:

@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
-from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.columns.declared_rules import refuse_values
@@ -33,6 +32,7 @@ from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
 from lance_core.jobs.specs.edits import IfExists
 from lance_core.pages.rows import RowSelection
+from lance_core.pick import keep
 
 Mask = npt.NDArray[np.bool_]
 CURE = (

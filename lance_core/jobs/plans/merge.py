@@ -31,7 +31,6 @@ import pyarrow as pa
 from lance_core.arrays import Ints
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
-from lance_core.arrow.pick import keep, take
 from lance_core.arrow.shown import shown
 from lance_core.arrow_numpy import arrow_of, no_rows, numpy_of, true_of
 from lance_core.commit.identities import CREATES_PROPERTY
@@ -67,6 +66,7 @@ from lance_core.jobs.runtime.protocols import JobSource, Pass, Plan, Runner, Sta
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import Conformer, check_schema
 from lance_core.jobs.specs.merge import MergeSpec
+from lance_core.pick import keep, take
 from lance_core.publish.model import Attempt
 from lance_core.shortage import ARROW_ERRORS
 from lance_core.table.operations.update import Update

@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow.buffers import numbers_of
-from lance_core.arrow.pick import keep
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.commit.naming import data_file_name, data_path
 from lance_core.dataset.columns.evolve import NewColumns
@@ -46,6 +45,7 @@ from lance_core.jobs.runtime.protocols import ROW, JobSource, Runner, Shape, Tas
 from lance_core.jobs.sources.conform import Conformer, created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.pages.rows import RowSelection
+from lance_core.pick import keep
 
 Offsets = npt.NDArray[np.int64]
 _STAR = re.compile(r"(?:^|[(,.])\s*\*")

@@ -18,7 +18,6 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.arrow.pick import keep
 from lance_core.dataset.scan.plan import LARGE_BATCH_ROWS, plan_scan
 from lance_core.dataset.scan.projection import plan_projection
 from lance_core.dataset.scan.sinks import scan
@@ -32,6 +31,7 @@ from lance_core.io.store import Store
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.load_function import load_function
+from lance_core.pick import keep
 from lance_core.publish.grow import fit_rows
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.publisher import Check
