@@ -65,7 +65,7 @@ def create_asset(*, uri: str | os.PathLike[str], extra: dict[str, Any] | None = 
 
 
 def event_facts(event: Any) -> dict[str, Any]:
-    """What an asset event says of its table, in one shape: `uri`, `version`, `rows`, `incarnation`, and more.
+    """What an asset event says of its table, in one shape: `uri`, `version`, `rows`, `table_id`, and more.
 
     A commit says it in the event's `extra`; of a watcher's event Airflow keeps the same under `payload` in there.
     """

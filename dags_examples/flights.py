@@ -104,7 +104,7 @@ with DAG(
         LanceAppendOperator(
             task_id="append",
             uri=TABLE,
-            # A month that has landed stays as it is when somebody clears its run.
+            # A month that was committed stays as it is when somebody clears its run.
             on_clear="skip",
             source={
                 "sql": "SELECT * FROM flights WHERE month = {{ logical_date.month }}",

@@ -70,7 +70,7 @@ with DAG(
     begun = prepare(TABLE, RAW)
     sources = days(RAW, NUM_DAYS)
     with LanceTransaction(group_id="change", uri=TABLE, pool="lance_mapped") as change:
-        # What has landed stays as it is when somebody clears the run.
+        # What was committed stays as it is when somebody clears the run.
         shared = {"uri": TABLE, "execution": "local", "on_clear": "skip"}
         LanceAppendOperator.partial(
             task_id="append", idempotency_key="days after January", max_active_tis_per_dag=16, **shared

@@ -7,7 +7,7 @@
     month -> replace.stage (rows of the month, and what of the table must go for them) -> replace.commit
 
 A reader sees a month's old rows or its new ones, never neither. Runs of different months stage side by side; their commits
-queue in a pool of one slot for a moment each. A run that is repeated finds that its work has landed.
+queue in a pool of one slot for a moment each. A run that is repeated finds that its work was committed.
 
 Places come from the environment: BACKFILL_TABLE, BACKFILL_RAW; LANCE_EXECUTION is "spark-submit" (the default) or "local".
 Needs the pool `lance_backfill` with one slot.

@@ -3,7 +3,7 @@
 ::
 
     python demo/run_demo.py            .demo/flights.lance grows by a month a run; then the report of the second DAG
-    python demo/run_demo.py            again: every run finds that its identity has landed; nothing is added
+    python demo/run_demo.py            again: every run finds that its identity was committed; nothing is added
     python demo/run_demo.py --fresh    starts over with an empty table
 
 Everything it makes lies in `.demo/` beside this folder. Everything it starts listens on loopback only and is stopped, by

@@ -27,7 +27,7 @@ class TableFacts:
     `physical_rows` does. `num_small_fragments` counts fragments of fewer rows than `small_fragment_rows`. `bytes` sums the
     data files whose size is recorded. `matching_rows` has the rows per predicate that was requested, `index_coverage` the
     share (0 to 1) of fragments each index covers, `num_staged` the staged transactions that wait (None: not looked up).
-    `incarnation` tells a table from one that is made later at the same uri; empty when nobody knows. `value_counts` has the
+    `table_id` tells a table from one that is made later at the same uri; empty when nobody knows. `value_counts` has the
     rows per value, as text, of the column that was requested.
     """
 
@@ -46,7 +46,7 @@ class TableFacts:
     index_coverage: Mapping[str, float] = field(default_factory=dict)
     matching_rows: Mapping[str, int] = field(default_factory=dict)
     num_staged: int | None = None
-    incarnation: str = ""
+    table_id: str = ""
     value_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property

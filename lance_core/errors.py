@@ -15,7 +15,7 @@
     │   ├── CommitConflictError        another commit came first
     │   │   ├── RetryableConflictError     retryable: plan again on the newest version, then commit again
     │   │   └── IncompatibleConflictError  a retry cannot help
-    │   ├── CommitStateUnknownError    unknown whether it landed; check it, never just retry
+    │   ├── CommitStateUnknownError    unknown whether it was committed; check it, never just retry
     │   └── GateFailedError            a gate refused the staged data; readers saw nothing
     ├── StoreError                     retryable: the store failed (network, throttling)
     │   ├── AlreadyExistsError         put_if_absent found the object there
@@ -125,7 +125,7 @@ class CommitError(LanceError):
 
 
 class CommitConflictError(CommitError, OSError):
-    """Another commit landed first and this one did not; the subclass decides whether planning again can help."""
+    """Another commit was first and this one did not take effect; the subclass decides whether planning again can help."""
 
 
 class RetryableConflictError(CommitConflictError):
@@ -139,7 +139,7 @@ class IncompatibleConflictError(CommitConflictError):
 
 
 class CommitStateUnknownError(CommitError):
-    """It is unknown whether the commit landed. Never retry blindly; check it first."""
+    """It is unknown whether the commit took effect. Never retry blindly; check it first."""
 
 
 class GateFailedError(CommitError):

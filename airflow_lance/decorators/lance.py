@@ -8,7 +8,7 @@
     corrections("2013-01-01")        -> XCom {"uri": ..., "version": 4, "rows_added": 150, ...}
 
 The function may return an Arrow table, batch, reader or dataset, a pandas or Polars frame, a list of rows, a mapping of
-columns, or an iterator of any of these. It is not called when its work has landed already; the function's arguments are
+columns, or an iterator of any of these. It is not called when its work was committed already; the function's arguments are
 part of that work, so a mapped task whose list changed is refused instead of being taken for done. Inside a
 `LanceTransaction` the task only stages.
 

@@ -102,7 +102,7 @@ def explain(error: LanceError, *, uri: str = "") -> str:
     if isinstance(error, CommitStateUnknownError):
         where = error.uri or uri
         text += (
-            f"\nIt is unknown whether the write has landed, so it is not retried. To settle it: "
+            f"\nIt is unknown whether the write was committed, so it is not retried. To settle it: "
             f"`lance staged list {where}` shows the waiting writes, `lance log {where}` the versions and who wrote them. "
             f"If its rows are there: `lance staged settle {where} IDENTITY --version N`; if they are not: "
             f"`lance staged abort {where} IDENTITY --certain`. Then clear the task; one whose rows are there may also be "

@@ -16,7 +16,7 @@ class LanceAppendOperator(LanceWriteOperator):
     """Stage an append. Arguments of `LanceWriteOperator`, and
 
     Args:
-        create: create the table with the first append that lands, if there is none yet.
+        create: create the table with the first append that is committed, if there is none yet.
     """
 
     spec = "lance_core.jobs.specs.spec:AppendSpec"

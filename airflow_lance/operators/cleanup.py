@@ -19,7 +19,7 @@ _MOST_DAYS = 999_999_999
 
 
 class LanceCleanupOperator(LanceImmediateOperator):
-    """Clean a table up. Staged work, tagged versions and the memory of what has landed stay. Arguments of
+    """Clean a table up. Staged work, tagged versions and the memory of what was committed stay. Arguments of
     `LanceImmediateOperator`, and
 
     Args:

@@ -7,7 +7,7 @@
         -> each outlet asset's event gets extra {"version": 7, "rows_added": 27004, "identities": {...}, ...}
 
 Any number of staged transactions become as few versions as the format allows. A commit that is retried, cleared or
-killed asks first what has landed, so it never doubles a row.
+killed asks first what was committed, so it never doubles a row.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class LanceCommitOperator(LanceTableOperator):
         received = self._received(uri, references, is_whole)
         try:
             abort_former_members(self, context, tasks=self.source_task_ids, received=received)
-        except Exception as error:  # the commit has landed: whatever is left is garbage collection's
+        except Exception as error:  # the commit took effect: whatever is left is garbage collection's
             self.log.warning("Members that are no longer part of a mapped list were not looked for: %s", error)
 
     def _received(self, uri: str, references: Sequence[Mapping[str, Any]], is_whole: bool) -> Received:

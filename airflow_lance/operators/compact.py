@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class LanceCompactOperator(LanceStageOperator):
-    """Stage a compaction. When there is nothing to do, nothing is written and the commit reports "already landed".
+    """Stage a compaction. When there is nothing to do, nothing is written and the commit reports "already committed".
 
     Arguments of `LanceStageOperator`, and
 

@@ -25,7 +25,7 @@ class LanceMergeOperator(LanceWriteOperator):
         when_not_matched: "insert" rows of the source that match nothing, or "keep" them out.
         when_not_matched_by_source: "keep" rows of the table that the source does not match, or "delete" them.
         when_not_matched_by_source_condition: delete only those that this filter selects. (templated)
-        when_duplicate: a key that two rows of the source have: "fail", naming such keys, before a row lands twice; or the
+        when_duplicate: a key that two rows of the source have: "fail", naming such keys, before a row is there twice; or the
             "last" row that is read is the one that counts (Spark keeps no order between files).
         create: create the table when there is none yet.
         rows_per_task: a task looks through fragments of about so many rows. (templated)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class LanceMergeColumnFilesOperator(LanceStageOperator):
     """Stage a merge of small data files, as adding columns many times leaves them; no row moves. When no fragment has too
-    many files, nothing is written and the commit reports "already landed". Arguments of `LanceStageOperator`, and
+    many files, nothing is written and the commit reports "already committed". Arguments of `LanceStageOperator`, and
 
     Args:
         max_files_per_fragment: the small files of a fragment with more data files are merged; default 16. (templated)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class LanceOptimizeIndicesOperator(LanceStageOperator):
     """Stage new segments for indices that do not cover all rows. When all do, nothing is written and the commit says
-    "already landed". Arguments of `LanceStageOperator`, and
+    "already committed". Arguments of `LanceStageOperator`, and
 
     Args:
         index_names: these only; None means all. (templated)

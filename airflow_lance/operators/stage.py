@@ -62,7 +62,7 @@ class LanceStageOperator(LanceJobOperator):
         key: tells apart several writes of one task instance to one table; part of the identity. (templated)
         idempotency_key: takes the place of DAG, run and task in the identity: the work is done once for each such text, such
             as "orders/{{ ds }}", whichever run asks for it. The table, the map index and `key` stay part of it. (templated)
-        on_clear: what happens to work that has landed when a person clears its task: "again" publishes it once more,
+        on_clear: what happens to work that was committed when a person clears its task: "again" publishes it once more,
             "fail" refuses, "skip" leaves it. None is "again" for overwrite, replace where and merge, else "fail".
         execution: "spark-submit"; "spark-connect", the driver's part in the worker and the rest on a Spark Connect server;
             or "local" for small tables: in the worker's own process, without Spark; or an `ExternalPython` or a `Command` of

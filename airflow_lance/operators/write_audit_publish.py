@@ -8,7 +8,7 @@
 
     day.begin -> day.load, day.drop_tests -> day.audit -> day.publish -> day.discard
 
-The branch's changes land on the main line as one version, exactly once, judged by the conflict rules. A skipped task counts
+The branch's changes become one version of the main line, exactly once, judged by the conflict rules. A skipped task counts
 as nothing to write: what the others wrote is audited and published. `begin` and `discard`
 are Airflow's setup and teardown: the branch goes also when a write or a check has failed.
 """

@@ -28,7 +28,7 @@ from lance_core.conditions import TableFacts, VersionAtLeast
 from lance_core.errors import LanceError
 
 WATERMARK = "lance_version"
-INCARNATION = "lance_incarnation"
+TABLE_ID = "lance_table_id"
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Seen:
     """The newest version that was reported, and of which table: one that is made again at a uri is another table."""
 
     version: int
-    incarnation: str = ""
+    table_id: str = ""
 
     def is_of_another_table(self, facts: TableFacts) -> bool:
         """Whether the table was dropped and made again since. Versions of one table only ever go up."""
-        if facts.incarnation and self.incarnation:
-            return facts.incarnation != self.incarnation
+        if facts.table_id and self.table_id:
+            return facts.table_id != self.table_id
         return facts.version < self.version
 
 
@@ -51,7 +51,7 @@ def version_event(facts: TableFacts, *, since: int) -> dict[str, Any]:
         "uri": facts.uri,
         "version": facts.version,
         "since": since,
-        "incarnation": facts.incarnation,
+        "table_id": facts.table_id,
         "rows": facts.num_rows,
         "facts": facts.to_dict(),
     }
@@ -98,12 +98,12 @@ class LanceVersionTrigger(TableTrigger, BaseEventTrigger):
                 self.log.exception("The check of %s failed; checking again in %s s", self.uri, self.poke_interval)
             else:
                 if seen is None:
-                    seen = Seen(facts.version if self.min_version is None else self.min_version - 1, facts.incarnation)
+                    seen = Seen(facts.version if self.min_version is None else self.min_version - 1, facts.table_id)
                     await self._remember(seen)
                 elif seen.is_of_another_table(facts):
-                    seen = Seen(0, facts.incarnation)
+                    seen = Seen(0, facts.table_id)
                 if facts.version > seen.version:
-                    since, seen = seen.version, Seen(facts.version, facts.incarnation)
+                    since, seen = seen.version, Seen(facts.version, facts.table_id)
                     yield TriggerEvent(version_event(facts, since=since))  # type: ignore[no-untyped-call]
                     # Afterwards: a triggerer that dies in between reports it twice, not never.
                     await self._remember(seen)
@@ -114,18 +114,18 @@ class LanceVersionTrigger(TableTrigger, BaseEventTrigger):
         if store is None:
             return None
         try:
-            found, incarnation = await store.aget(WATERMARK), await store.aget(INCARNATION)
+            found, table_id = await store.aget(WATERMARK), await store.aget(TABLE_ID)
         except ValueError as error:  # several assets share this watch
             self.log.info("The watermark cannot be stored: %s", error)
             self.asset_state_store = None
             return None
-        return None if found is None else Seen(int(found), str(incarnation or ""))
+        return None if found is None else Seen(int(found), str(table_id or ""))
 
     async def _remember(self, seen: Seen) -> None:
         store: Any = getattr(self, "asset_state_store", None)
         if store is not None:
             try:
-                await store.aset(INCARNATION, seen.incarnation)
+                await store.aset(TABLE_ID, seen.table_id)
                 await store.aset(WATERMARK, seen.version)
             except Exception:
                 # The next version is reported and stored; only a triggerer that starts again reports this one twice.

@@ -133,7 +133,7 @@ async def work(
     task_id: str | None = None,
     map_index: int | None = None,
 ) -> Response:
-    """What a DAG's tasks staged, and in which versions it landed."""
+    """What a DAG's tasks staged, and in which versions it was committed."""
     if not await pages.run("airflow", lambda: may_read_runs(user, dag_id)):
         raise PageError("forbidden", "You may not read this DAG.")
     from airflow_lance.ui.task_work import find_work

@@ -198,7 +198,7 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
     uri, identities = str(value["uri"]), value.get("identities")
     if isinstance(identities, Mapping):
         for identity, outcome in identities.items():
-            state = "landed" if outcome in ("committed", "already_committed") else str(outcome)
+            state = "committed" if outcome in ("committed", "already_committed") else str(outcome)
             told = {**_BLANK, "identity": str(identity), "state": state, **_version(value)}
             yield _Mention(uri, str(identity), True, task, told, _gates(value) if outcome == "committed" else None)
     elif isinstance(value.get("identity"), str):
@@ -221,7 +221,7 @@ def _of_xcom(value: object, task: Json) -> Iterator[_Mention]:
 
 _BLANK: Json = {
     "state": "unknown", "kind": None, "rows": None, "bytes": None, "fragments": None, "read_version": None,
-    "started": None, "version": None, "landed_at": None, "attempts": [],
+    "started": None, "version": None, "committed_at": None, "attempts": [],
 }  # fmt: skip
 
 

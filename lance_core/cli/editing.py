@@ -27,8 +27,9 @@ def delete(table: Table, output: Output, where: str, dry_run: bool) -> None:
         output.message(f"would delete {rows} of {snapshot.manifest.num_rows} rows", num_deleted_rows=rows, dry_run=True)
         return
     with output.progress("searching rows") as progress:
-        landed, result = delete_rows(snapshot, where, progress=progress)
-    output.message(f"deleted {result['num_deleted_rows']} rows: version {landed.version}", version=landed.version, **result)
+        committed, result = delete_rows(snapshot, where, progress=progress)
+    version = committed.version
+    output.message(f"deleted {result['num_deleted_rows']} rows: version {version}", version=version, **result)
 
 
 @table_command("restore", versioned=False)
@@ -38,9 +39,9 @@ def restore(table: Table, output: Output, version: str) -> None:
     from lance_core.dataset.versions.restore import restore_snapshot
 
     old = Table(table.uri, table.options, int(version) if version.isdigit() else version).open()
-    landed = restore_snapshot(old)
+    committed = restore_snapshot(old)
     output.message(
-        f"version {landed.version} has the rows of version {old.version}", version=landed.version, restored=old.version
+        f"version {committed.version} has the rows of version {old.version}", version=committed.version, restored=old.version
     )
 
 
@@ -94,10 +95,10 @@ def compact(
         _show_plan(output, text, values, skipped=plan.skipped, empty="every fragment would be rewritten")
         return
     with output.progress("compacting") as progress:
-        landed, done = compact_files(snapshot, options, progress=progress)
+        committed, done = compact_files(snapshot, options, progress=progress)
     output.message(
-        f"{done.fragments_removed} fragments became {done.fragments_added}: version {landed.version}",
-        version=landed.version,
+        f"{done.fragments_removed} fragments became {done.fragments_added}: version {committed.version}",
+        version=committed.version,
         fragments_removed=done.fragments_removed,
         fragments_added=done.fragments_added,
     )
@@ -128,10 +129,10 @@ def merge_column_files(table: Table, output: Output, max_files: int, dry_run: bo
         _show_plan(output, text, values, skipped=merges.skipped, empty="no other fragment has too many files")
         return
     with output.progress("merging column files") as progress:
-        landed, done = merge(snapshot, options, progress=progress)
+        committed, done = merge(snapshot, options, progress=progress)
     output.message(
-        f"{done.files_removed} files became {done.files_added}: version {landed.version}",
-        version=landed.version,
+        f"{done.files_removed} files became {done.files_added}: version {committed.version}",
+        version=committed.version,
         fragments=done.fragments,
         files_removed=done.files_removed,
         files_added=done.files_added,

@@ -15,7 +15,7 @@ from lance_core.errors import NotFoundError
 
 @click.group("ledger")
 def ledger() -> None:
-    """Landed work: show, verify, forget, repair, fold."""
+    """Committed work: show, verify, forget, repair, fold."""
 
 
 @table_command("show", versioned=False)
@@ -28,7 +28,7 @@ def show(table: Table, output: Output, identity: str | None) -> None:
 
     store = table.store()
     one = None if identity is None else look(store, identity).committed
-    landings = list_ledger(store) if identity is None else [one] if one is not None else []
+    commits = list_ledger(store) if identity is None else [one] if one is not None else []
 
     def line(item: CommittedWork) -> dict[str, Any]:
         asked = Asked.from_dict(item.asked)
@@ -42,7 +42,7 @@ def show(table: Table, output: Output, identity: str | None) -> None:
         }
 
     output.rows(
-        (line(item) for item in landings), empty="the ledger has no record of it" if identity else "nothing is committed"
+        (line(item) for item in commits), empty="the ledger has no record of it" if identity else "nothing is committed"
     )
 
 
@@ -69,16 +69,16 @@ def repair(table: Table, output: Output) -> None:
 @table_command("forget", versioned=False)
 @click.argument("identity")
 def forget(table: Table, output: Output, identity: str) -> None:
-    """Set aside the record of one identity, so that its work may land again while the history does not show it."""
+    """Set aside the record of one identity, so that its work may be committed again while the history does not show it."""
     from lance_core.publish.decisions import look
     from lance_core.publish.verify import forget as forget_decisions
 
     store = table.store()
-    landing = look(store, identity).committed
+    committed = look(store, identity).committed
     moved = forget_decisions(store, identity)
     if not moved:
         raise NotFoundError(f"the ledger has no record of {identity}", uri=store.uri, cure="See `lance ledger show`.")
-    version = None if landing is None else landing.version
+    version = None if committed is None else committed.version
     output.message(
         f"removed the record of {identity} (it was committed as version {version})", identity=identity, version=version
     )

@@ -123,13 +123,13 @@ def abort(table: Table, output: Output, identity: str, attempt: str | None, cert
 
 @table_command("settle", versioned=False)
 @click.argument("identity")
-@click.option("--version", "landed", type=int, required=True, help="The version that added its rows.")
-def settle(table: Table, output: Output, identity: str, landed: int) -> None:
+@click.option("--version", "committed", type=int, required=True, help="The version that added its rows.")
+def settle(table: Table, output: Output, identity: str, committed: int) -> None:
     """Record that an identity was committed, after you have checked it, where the history that would show it was removed."""
     from lance_core.publish.decisions import settle_by_hand
 
-    settle_by_hand(table.store(), identity, version=landed)
-    output.message(f"{identity} is recorded as committed in version {landed}", identity=identity, version=landed)
+    settle_by_hand(table.store(), identity, version=committed)
+    output.message(f"{identity} is recorded as committed in version {committed}", identity=identity, version=committed)
 
 
 @table_command("gc", versioned=False)

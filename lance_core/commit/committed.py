@@ -15,9 +15,9 @@ AlsoJudge = Callable[[Transaction, OpenVersion], None]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """How a commit went. `num_rebased`: versions of others that required a rebase. `already`: it had landed before.
+    """How a commit went. `num_rebased`: versions of others that required a rebase. `already`: it had been committed before.
 
-    `transaction` is the one in the log: an earlier try's, when its put landed late.
+    `transaction` is the one in the log: an earlier try's, when its put arrived late.
     """
 
     manifest: Manifest

@@ -41,15 +41,15 @@ def is_abort(transaction: Transaction) -> bool:
 
 def is_carried(store: Store, identities: Sequence[str], theirs: Transaction, number: int) -> bool:
     """Whether all these identities were committed in that version; PartlyCommittedError when only some of them did."""
-    landed = [identity for identity in identities if carries(theirs, identity)]
-    if landed and len(landed) < len(identities):
+    committed = [identity for identity in identities if carries(theirs, identity)]
+    if committed and len(committed) < len(identities):
         raise PartlyCommittedError(
-            f"{store.uri}: {', '.join(landed)} were committed in the meantime, in version {number}",
+            f"{store.uri}: {', '.join(committed)} were committed in the meantime, in version {number}",
             uri=store.uri,
             other_version=number,
             cure="Commit again; the commit then skips what is committed.",
         )
-    return bool(landed)
+    return bool(committed)
 
 
 def refuse_aborted(store: Store, attempts: Mapping[str, str], theirs: Transaction, number: int) -> None:
@@ -87,8 +87,8 @@ def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: V
         version=planned.read_version,
         other_version=number,
         operation=planned.operation.name,
-        cure="It can no longer land. If it is staged, abort it (`lance staged abort`) and clear its staging task; otherwise "
-        "plan it again, if it is still needed."
+        cure="It cannot be committed. If it is staged, abort it (`lance staged abort`) and clear its staging task; or plan "
+        "it again, if it is still needed."
         if is_final
         else "Plan it again on the newest version and commit again.",
     )
@@ -123,7 +123,7 @@ def unanswered(store: Store, planned: Transaction, error: StoreError) -> CommitS
         f"{store.uri}: an earlier put got no response, and now the store fails: {error}",
         uri=store.uri,
         operation=planned.operation.name,
-        cure=f"The commit landed if a version after {planned.read_version} has the transaction {planned.uuid}.",
+        cure=f"The commit took effect if a version after {planned.read_version} has the transaction {planned.uuid}.",
     )
 
 

@@ -101,7 +101,7 @@ def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transa
         if absent is None:
             return True
         if (_ids(absent) - _ids(before)) & _ids(after):
-            return False  # another commit has landed the others of its members, in another version of this number
+            return False  # another commit has committed the others of its members, in another version of this number
         raise _unknown(store, mine)
     if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
         return False  # the id of a new fragment is given once, and there it stands for another one

@@ -81,7 +81,7 @@ class LoopRequest:
     version as it has just been read. `open_at` opens a version.
 
     `before_put` is called right before each publication, with its number; it may raise. `on_doubt` is called when a put got
-    no response, so that it may still land whatever comes back, or when a file that was written in vain could not be
+    no response, so that it may still arrive whatever comes back, or when a file that was written in vain could not be
     removed. `keeps_files`: another put of this commit is in doubt: all stays. `there`: files that were there before; they
     are neither written nor removed.
 
@@ -229,9 +229,9 @@ class CommitLoop:
         self._put_early()
         newest = self._newest()
         if newest is not None:
-            landed = self._judge_until(newest)
-            if landed is not None:
-                return self._found(landed)
+            committed = self._judge_until(newest)
+            if committed is not None:
+                return self._found(committed)
             check_writable(newest.manifest, uri=self._store.uri)
         rebased = self._rebase(newest)
         manifest = build(
@@ -247,7 +247,7 @@ class CommitLoop:
         put = self._put(manifest, rebased.transaction, newest)
         if put.outcome is PutOutcome.OURS:
             done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
-            self._in_doubt, before = True, self._in_doubt  # should the look fail: what a landed version names has to stay
+            self._in_doubt, before = True, self._in_doubt  # should the look fail: what it may name has to stay
             with beside(self._store, lambda: write_hint(self._store, done.manifest.version)):
                 self._require_lineage(done, is_doubtful=before)
             self._keep_only(done)
@@ -263,7 +263,7 @@ class CommitLoop:
         return Committed(opened.manifest, found, len(self._to_rebase), already)
 
     def _found(self, opened: OpenVersion) -> Committed:
-        """It is in the log already. A put that was in doubt for this number, or one before, cannot land any more."""
+        """It is in the log already. A put that was in doubt for this number, or one before, cannot arrive any more."""
         self._early.settle()
         done = self._committed(opened, already=True)
         if not self._in_doubt or opened.manifest.version >= self._doubtful_version:
@@ -288,7 +288,7 @@ class CommitLoop:
         raise no_table(self._store, self._planned)
 
     def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
-        """Judge every version not judged yet. The version of our own earlier landing, if that is what we find."""
+        """Judge every version not judged yet. The version of our own earlier commit, if that is what we find."""
         numbers = range(self._judged + 1, newest.manifest.version + 1)
         opened = [*each(self._store, numbers[:-1], self._open_at), newest] if numbers else []
         conflicts: list[tuple[Transaction, OpenVersion]] = []
@@ -302,7 +302,7 @@ class CommitLoop:
                 self._require_lineage(self._committed(item), is_doubtful=self._in_doubt)
                 return item
             conflicts.append((theirs, item))
-        # Ours may be found behind a conflict (it landed, others followed), so all are read before any is complained about.
+        # Ours may be found behind a conflict (others followed it), so all are read before any is complained about.
         if newest.manifest.version >= self._doubtful_version:
             self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
         for theirs, item in conflicts:

@@ -8,7 +8,7 @@
 
 A failed put says little: the request may have been lost, or only its answer. So the target is read before anything is said;
 when even that fails, the outcome is unknown and CommitStateUnknownError says so. NOT_THERE is no end either: the request may
-still arrive. What it would publish must not be deleted, and a later try may find that it has landed.
+still arrive. What it would publish must not be deleted, and a later try may find that it was committed.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreErr
             f"and the manifest could not be read back ({error})",
             uri=store.uri,
             version=version,
-            cure=f"Read the transaction of version {version}: the commit landed if its uuid is {uuid}.",
+            cure=f"Read the transaction of version {version}: the commit took effect if its uuid is {uuid}.",
         ) from error
     is_ours = found is not None and found.uuid == uuid
     return PutResult(PutOutcome.OURS, opened) if is_ours else PutResult(PutOutcome.LOST)

@@ -233,7 +233,7 @@ class _ColumnRefresh:
     def _looked(self, looked: LookedAt, note: FreshNote, ids: frozenset[int]) -> _Written | None:
         """Count what was seen of a fragment; its new file, None when there is none."""
         seen = looked.seen
-        # Calls count where they were made, not where their values landed.
+        # Calls count where they were made, not where their values were committed.
         self._counts.calls += seen.counts.calls
         self._counts.rows_given += seen.counts.rows_given
         seen.counts.calls = seen.counts.rows_given = 0
@@ -249,7 +249,7 @@ class _ColumnRefresh:
     def _publish(
         self, snapshot: Snapshot, pending: Sequence[_Written], column: DeclaredColumn, note: FreshNote
     ) -> tuple[Snapshot, bool]:
-        """Commit files on the newest version, those of fragments that others changed left out; and whether all landed."""
+        """Commit files on the newest version, those of fragments that others changed left out; and whether that is all."""
         left = list(pending)
         for _ in range(_ROUNDS):
             newest = _newest(snapshot)
@@ -264,7 +264,7 @@ class _ColumnRefresh:
                 )
             except (RetryableConflictError, IncompatibleConflictError):
                 continue
-            self._landed(manifest.fragments, left, column.all_ids(manifest.schema), note)
+            self._committed(manifest.fragments, left, column.all_ids(manifest.schema), note)
             return after_commit(Snapshot(newest.store, manifest, newest.storage_options)), len(left) == len(pending)
         self._drop(snapshot, left)
         return _newest(snapshot), False
@@ -285,12 +285,12 @@ class _ColumnRefresh:
     def _drop(self, snapshot: Snapshot, pending: Sequence[_Written]) -> None:
         remove_files(snapshot, [data_path(item.file.path) for item in pending])
 
-    def _landed(
-        self, fragments: Sequence[Fragment], landed: Sequence[_Written], ids: frozenset[int], note: FreshNote
+    def _committed(
+        self, fragments: Sequence[Fragment], committed: Sequence[_Written], ids: frozenset[int], note: FreshNote
     ) -> None:
         there = FragmentList.of(fragments)
         self._report.num_versions += 1
-        for item in landed:
+        for item in committed:
             self._counts.add(item.seen.counts)
             first = item.before.id << 32
             self._failed += [(first + row.offset, row.digest, row.error) for row in item.seen.failed]
@@ -333,11 +333,11 @@ def _same_files(now: Fragment | None, before: Fragment, ids: frozenset[int]) -> 
 
 
 def _update(
-    newest: Snapshot, landed: Sequence[_Written], column: DeclaredColumn, properties: Mapping[str, str]
+    newest: Snapshot, committed: Sequence[_Written], column: DeclaredColumn, properties: Mapping[str, str]
 ) -> Transaction:
     there = FragmentList.of(newest.manifest.fragments)
     changed, offsets = [], {}
-    for item in landed:
+    for item in committed:
         now = there.get(item.before.id)
         assert now is not None
         changed.append(with_columns_moved(now, item.file))

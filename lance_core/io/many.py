@@ -58,8 +58,8 @@ def delete_groups(store: Store, groups: Sequence[Sequence[str]]) -> None:
     list(io_pool(store.uri).map(lambda share: many(chain.from_iterable(share)), shares))
 
 
-def delete_landed(store: Store, files: Sequence[str], groups: Sequence[Sequence[str]], *, last: Sequence[str]) -> None:
-    """Remove what a landing has left over: files, then the records of each attempt, then `last`; these two in one request
+def delete_committed(store: Store, files: Sequence[str], groups: Sequence[Sequence[str]], *, last: Sequence[str]) -> None:
+    """Remove what a commit has left over: files, then the records of each attempt, then `last`; these two in one request
     where the store takes many. Such a request has no order and may be done by half, so it is one of records only: each of
     them is found by garbage collection by itself, a file only by its records. What a store refuses in it, it says."""
     delete_all(store, files)

@@ -3,7 +3,7 @@
 ::
 
     run            carry a spec out in this process: stage work, or do what takes effect at once
-    find_done      has this identity landed, or is it staged already?     -> no Spark is started for it
+    find_done      was this identity committed, or is it staged already?     -> no Spark is started for it
     read_result    after a run elsewhere: the reference in the table's staged registry, where results are kept
     refresh_result what a refresh of declared columns did
     watch          what became of a job that runs elsewhere
@@ -32,7 +32,7 @@ from lance_core.io.store import Store
 from lance_core.jobs.plans.compact_report import report_lines
 from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
-from lance_core.jobs.runtime import landed_work, lifecycle, siblings
+from lance_core.jobs.runtime import committed_work, lifecycle, siblings
 from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.other_content import warn_of_other_content
@@ -112,19 +112,19 @@ class DoneWork:
 def run(spec: JobSpec, *, options: Options, runner: Runner | None = None) -> dict[str, Any]:
     """Run a spec; returns the result as a plain dict, for staged work the reference for the commit.
 
-    Work of this identity that has landed or is staged already is not done again, so a call of `find_done` first is
+    Work of this identity that was committed or is staged already is not done again, so a call of `find_done` first is
     unnecessary.
     """
     return reference_of(run_job(with_options(spec, options), runner=runner), spec)
 
 
 def find_done(spec: JobSpec, *, options: Options) -> DoneWork | None:
-    """Whether the table already knows this identity as landed or staged. A warning is logged where the files of its source
+    """Whether the table knows this identity as committed or staged. A warning is logged where the files of its source
     are not those that were read."""
     spec, store = _as_it_lands(spec), open_store(spec.uri, options)
     done = lifecycle.find_done(store, spec)
     if done is not None:
-        warn_of_other_content(store, spec, done.staged, done.landing)
+        warn_of_other_content(store, spec, done.staged, done.committed)
     return _done_work(spec, done)
 
 
@@ -140,7 +140,7 @@ def as_cleared(spec: JobSpec, *, options: Options) -> JobSpec:
     asked = spec.asked
     if spec.cleared or not (asked.get("created") or asked.get("max_tries")):
         return spec
-    return landed_work.as_cleared(open_store(spec.uri, options), spec)
+    return committed_work.as_cleared(open_store(spec.uri, options), spec)
 
 
 def refresh_result(spec: JobSpec, reference: Mapping[str, Any], *, options: Options) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def refresh_lines(report: Mapping[str, Any]) -> list[str]:
 
 
 def _as_it_lands(spec: JobSpec) -> JobSpec:
-    """The spec under the identity that its work lands under: another one where a person's clear asks for it again."""
+    """The spec under the identity that its work is committed under: another one where a person's clear asks for it again."""
     identity = spec.effective_identity
     return spec if identity == spec.identity else replace(spec, identity=identity, on_clear="fail")
 
@@ -173,7 +173,7 @@ def begin_watch(spec: JobSpec, *, options: Options) -> str:
 
 
 def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | None:
-    """What became of a job that runs elsewhere: "staged" (or landed), "failed", None while it is at work.
+    """What became of a job that runs elsewhere: "staged" (or committed), "failed", None while it is at work.
 
     A job whose driver died silently counts as failed when its attempt's lease is over.
     """
@@ -260,7 +260,7 @@ def find_siblings(
 
 
 def abort_staged(uri: str, identity: str, attempt: str, *, options: Options, by: str) -> bool:
-    """Abort finished work, behind its decision; False where it has landed, or where it is unknown whether it has."""
+    """Abort finished work, behind its decision; False where it was committed, or where that is unknown."""
     try:
         abort_attempt(open_store(uri, options), identity, attempt, by=by)
     except (IncompatibleConflictError, CommitStateUnknownError):

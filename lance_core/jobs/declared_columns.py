@@ -94,11 +94,11 @@ def declare_column(
         batch_size=batch_size,
         functions=functions,
     )
-    landed = declare(snapshot, name, made, kind)
+    committed = declare(snapshot, name, made, kind)
     if trust_existing:
         workers = HereWorkers(loader(functions), WorkOptions(trusts=True))
-        return refresh(landed, [name], workers, RefreshOptions(trust=frozenset({name}))).version
-    return landed.version
+        return refresh(committed, [name], workers, RefreshOptions(trust=frozenset({name}))).version
+    return committed.version
 
 
 def declaration(

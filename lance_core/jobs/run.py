@@ -11,7 +11,7 @@ def run_job(spec: JobSpec, *, runner: Runner | None = None) -> JobResult:
     """Run a spec in this process unless another runner is given.
 
     A staging job returns the reference to its staged transaction, and does nothing twice: work of the same identity that
-    has landed or waits is passed back. A commit returns what it did, maintenance a report. Raises LanceErrors whose
+    was committed or waits is passed back. A commit returns what it did, maintenance a report. Raises LanceErrors whose
     `retryable` says whether the same call may be made again.
     """
     if runner is None:

@@ -101,7 +101,7 @@ def _abort(uri: str, arguments: Arguments, options: Options) -> dict[str, Any]:
     found = [entry for entry in list_staged(store, identity=identity) if attempt in (None, entry.attempt)]
     if not found:
         raise NotFoundError(
-            f"nothing is staged as {identity}", uri=uri, cure="It may have landed or been aborted in the meantime."
+            f"nothing is staged as {identity}", uri=uri, cure="It may have been committed or been aborted in the meantime."
         )
     removed = [path for entry in found for path in abort_attempt(store, identity, entry.attempt)]
     return {"identity": identity, "attempts": [entry.attempt for entry in found], "files_removed": len(removed)}

@@ -101,7 +101,7 @@ def erase(erasure: Erasure, *, options: Mapping[str, Any]) -> dict[str, Any]:
     holders = find_holders(erasure.uri, erasure.predicate, options=options)
     return {
         "uri": erasure.uri,
-        "incarnation": table_id_of(store),
+        "table_id": table_id_of(store),
         "predicate": erasure.predicate,
         "identity": identity,
         "asked": dict(erasure.asked),
@@ -143,7 +143,7 @@ def _mac(report: Mapping[str, Any], key: bytes, key_id: str) -> str:
 
 
 def _publish(spec: JobSpec, erasure: Erasure, identity: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """One step, once: a try that comes later finds it landed."""
+    """One step, once: a try that comes later finds it was committed."""
     step = str(uuids.uuid5(uuids.NAMESPACE_OID, json.dumps([identity, spec.uri, spec.kind])))
     staged = api.run(replace(spec, identity=step, asked=dict(erasure.asked), on_clear="skip"), options=options)
     return api.commit(spec.uri, [staged], options=options, max_attempts=None)
@@ -190,7 +190,7 @@ def _of_line(root: Store, line: str, predicate: str, options: Mapping[str, str])
     for entry in waiting_objects(store):
         yield Holder(line, "file", entry.path, None, "computed values that wait for the next refresh; one may be under way")
     for staged in list_staged(store):
-        yield Holder(line, "staged", f"{staged.identity}.{staged.attempt}", None, "staged work that has not landed")
+        yield Holder(line, "staged", f"{staged.identity}.{staged.attempt}", None, "staged work that was not committed")
     for number, uri in cloned_versions(store, options).items():
         clone = open_snapshot(uri, storage_options=options)
         rows = _physical_rows(clone, predicate, {})

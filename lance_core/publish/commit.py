@@ -18,7 +18,7 @@ Which members of a commit go first, when some of them meet each other in a row, 
     a, b, c, d    b and c update a row that a updates      -> a and d now; then b; then c
     a, b          a version of others changed rows of a    -> a is staged again, b is not
 
-Members that meet each other are put in a line behind the one that lands first, so each of them is staged again once, when
+Members that meet each other are put in a line behind the one that goes first, so each of them is staged again once, when
 its turn comes. Independent lines advance together.
 """
 
@@ -118,7 +118,7 @@ def commit(store: Store, request: CommitRequest) -> CommitResult:
     try:
         result = service.run()
     except StoreError:
-        raise  # the intent stays: something may have been written, or a put may still land
+        raise  # the intent stays: something may have been written, or a put may still arrive
     except Exception:
         service.publisher.end()
         raise

@@ -38,7 +38,7 @@ _NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")
 class Fold:
     """One version to be: the transaction and whose it is.
 
-    `strict`: it must not land on a table that moved. `merges_rows`, `grows`: what the transaction does is found out by
+    `strict`: not on a table that moved. `merges_rows`, `grows`: what the transaction does is found out by
     `merge_rows` or `grow`, on the newest version; until then it is the first member's.
     """
 

@@ -140,7 +140,7 @@ def _given(data: Sequence[bytes] | CorruptFileError, number: int) -> bytes:
 
 def _damaged(error: CorruptFileError) -> CorruptFileError:
     return CorruptFileError(
-        f"{error}; whether work has landed whose record was folded into it cannot be determined",
+        f"{error}; whether work was committed whose record was folded into it cannot be determined",
         cure="Run `lance ledger repair`; it sets what is damaged aside, and names it.",
     )
 

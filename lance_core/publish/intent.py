@@ -5,7 +5,7 @@
     _lance_core/intents/{commit}.json   {"commit": "9c…", "uuids": ["…"], "attempts": {"5d2c…": "00ff…"}, "base": 7, …}
 
 It is put before the manifest of the commit, or before the version that says what is aborted, and removed when each identity
-in it has its decision: by whoever finishes it, or by its commit when none of its puts can still land. `base` is the newest
+in it has its decision: by whoever finishes it, or by its commit when none of its puts can still arrive. `base` is the newest
 version that it knew: what it publishes has a greater number. So where versions are gone, what is unknown is what an intent
 names whose base is below the gap, and nothing else. It also names the files of a commit, so that what a killed one leaves
 is found.

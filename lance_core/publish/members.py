@@ -18,7 +18,7 @@ from lance_core.commit import naming
 from lance_core.commit.references import data_paths, deletion_paths, fragment_paths, named_fragments
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError
-from lance_core.io.many import delete_landed, missing
+from lance_core.io.many import delete_committed, missing
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.publish.abort import AbortRequest, remove_attempts
@@ -121,7 +121,7 @@ def clear_committed(
     plain = [item.ref for item in items if item not in by_name]
     kept = naming.transaction_path(named) if named else ""
     files = [*_superseded(items, published), *(ref.transaction_path for ref in plain if ref.transaction_path != kept)]
-    delete_landed(store, files, [[record_path(ref.identity, ref.attempt)] for ref in plain], last=last)
+    delete_committed(store, files, [[record_path(ref.identity, ref.attempt)] for ref in plain], last=last)
 
 
 def _attempts(item: Loaded, states: Mapping[str, DecisionState]) -> list[str]:

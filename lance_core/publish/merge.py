@@ -7,7 +7,7 @@
     Update   fragment 5: {0} moved to new        one Update; one Delete when nothing is added
     Append   new
 
-None of them saw another, so they may land in any order, provided no row is updated by one and taken by another: that is a
+None of them saw another, so any order will do, provided no row is updated by one and taken by another: that is a
 RetryableConflictError which names the later ones.
 """
 

@@ -133,7 +133,7 @@ class CommitResult:
     """The result of a commit. It becomes the XCom, the asset event's extra and the metrics.
 
     `version` is the newest version that holds all identities; `num_versions` how many versions this call added (0 when
-    everything had landed before). `rows_added`, `rows_deleted`, `fragments_added`, `bytes_added` count this call only.
+    all was committed before). `rows_added`, `rows_deleted`, `fragments_added`, `bytes_added` count this call only.
     `refused`: identities that a partial commit left out, with the reason.
     """
 

@@ -4,9 +4,9 @@
 
     wait_for_intent                        before the first manifest
     commit(fold, newest)                   one version: rebased, put, tried again
-    end                                    none of its puts can land any more: the intent goes
+    end                                    none of its puts can arrive any more: the intent goes
 
-`in_doubt` says that a put may still land, or that a file which was written in vain is still there: then the intent stays.
+`in_doubt` says that a put may still arrive, or that a file which was written in vain is still there: then the intent stays.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Publisher:
         self._intent = extend_intent(self._store, self._intent, uuids=uuids, attempts=members)
 
     def end(self) -> None:
-        """This commit is over and none of its puts can land: the absence of its intent says so."""
+        """This commit is over and none of its puts can arrive: the absence of its intent says so."""
         if self.in_doubt or self._intended is None:
             return
         quietly(self._intended)

@@ -65,7 +65,7 @@ def publish_single(store: Store, ref: StagedTransaction, *, states: dict[str, De
     try:
         result = work.publish()
     except StoreError:
-        raise  # a put may still land
+        raise  # a put may still arrive
     except LanceError:
         work.end()
         raise
@@ -147,7 +147,7 @@ class _Single:
             return False
 
     def end(self) -> None:
-        """Nothing that was put can land any more: the intent goes."""
+        """Nothing that was put can arrive any more: the intent goes."""
         if self._intended is None or self._in_doubt:
             return
         quietly(self._intended)  # what is on its way would come behind its removal

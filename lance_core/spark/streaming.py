@@ -4,10 +4,10 @@
 
     stream.writeStream.foreachBatch(batches_into("/t.lance")).option("checkpointLocation", "/checkpoints/t").start()
 
-    batch 7 is committed, Spark dies before it notes that    -> it runs batch 7 again: it has landed, nothing is added
+    batch 7 is committed, Spark dies before it notes that    -> it runs batch 7 again: it was committed, nothing is added
 
 Why not `writeStream.format("lance")`: Spark's Python sinks are not told the query's id, and learn the batch's number only
-after the rows were written, too late to look whether they have landed.
+after the rows were written, too late to look whether they were committed.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def judge(
     affected_rows: bool = False,
     originals: Mapping[int, Fragment] | None = None,
 ) -> Verdict:
-    """May `mine` still land, now that `theirs` has landed after the version it read?
+    """May `mine` still be committed, now that `theirs` was committed after the version it read?
 
     `affected_rows`: the rows that mine deletes are known, so deletion vectors can be merged (else such a pair is RETRY).
     `originals`: fragments as mine read them, by id.
@@ -104,7 +104,7 @@ def judge_all(
     affected_rows: bool = False,
     originals: Mapping[int, Fragment] | None = None,
 ) -> Verdict:
-    """The gravest verdict over all transactions that landed since, the first of its kind."""
+    """The gravest verdict over all transactions that were committed since, the first of its kind."""
     worst = OK
     for theirs in committed:
         verdict = judge(mine, theirs, affected_rows=affected_rows, originals=originals)

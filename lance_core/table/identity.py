@@ -1,6 +1,6 @@
 """The identity of rows: stable ids and the versions that wrote them, for fragments that enter a table.
 
-    a new fragment of 10 rows at next_row_id 30, landing as version 4
+    a new fragment of 10 rows at next_row_id 30, committed as version 4
         row_ids = Range(30, 40)     created_at = last_updated_at = 10 x version 4
 
 Rows that an update moved bring their ids along; they keep the version that created them. (Spec: row lineage; FORMAT D.5.)

@@ -6,7 +6,7 @@ Each takes my operation, theirs, and what is known beyond the two:
 
 (Spec: transactions, conflict resolution; FORMAT D.3.)
 
-Verdicts on a pair of transactions: mine, not yet committed, and theirs, which landed after the version I read.
+Verdicts on a pair of transactions: mine, not yet committed, and theirs, which was committed after the version I read.
 
 OK        mine applies to the newer version as it is
 REBASE    mine applies after its deletion vectors or bitmaps were brought up to date
@@ -182,14 +182,14 @@ def appended_keys(mine: Any, theirs: Any, known: Known) -> Verdict:
 
 
 def generations(mine: Any, theirs: Any, known: Known) -> Verdict:
-    """Sorted runs of a shard land in order: an older one of theirs is taken over, a newer one makes mine stale."""
+    """Sorted runs of a shard are committed in order: an older one of theirs is taken over, a newer one makes mine stale."""
     committed = _by_shard(theirs.compacted_sstables)
     for run in mine.compacted_sstables:
         if run.shard_id not in committed:
             continue
         if committed[run.shard_id] >= run.generation:
             return never(f"generation {run.generation} of shard {run.shard_id} is already in the table")
-        return retry(f"an older generation of shard {run.shard_id} has landed in the meantime")
+        return retry(f"an older generation of shard {run.shard_id} was committed in the meantime")
     return OK
 
 

@@ -75,7 +75,7 @@ def test_without_spark_the_worker_does_it_and_says_why(
     assert LACKING[what] in said
     (staged,) = [line for line in said.splitlines() if "] Staged " in line]
     assert "2 rows added, 0 deleted" in staged
-    for internal in ("digest", "incarnation", "_transactions", "planned_at", "{"):
+    for internal in ("digest", "table_id", "_transactions", "planned_at", "{"):
         assert internal not in staged
     # Another worker decides otherwise, and finds that the work has landed: the choice is no part of it.
     again = execute(_append(tmp_path, execution="local"), publishes=True)

@@ -160,8 +160,8 @@ def test_a_run_that_a_watcher_set_off_reads_the_version_that_it_told(uri: str) -
 def test_events_of_commits_and_watchers_have_one_shape(uri: str) -> None:
     told = version_event(TableFacts(uri=uri, version=7), since=6)
     watcher = event_facts(SimpleNamespace(extra={"from_trigger": True, "payload": told}))
-    commit = event_facts(SimpleNamespace(extra={"uri": uri, "version": 7, "rows": 0, "incarnation": ""}))
-    assert {"uri", "version", "rows", "incarnation"} <= watcher.keys() & commit.keys()
+    commit = event_facts(SimpleNamespace(extra={"uri": uri, "version": 7, "rows": 0, "table_id": ""}))
+    assert {"uri", "version", "rows", "table_id"} <= watcher.keys() & commit.keys()
     assert watcher["version"] == commit["version"] == 7
     assert event_facts(SimpleNamespace(extra=None)) == {}
 

@@ -78,7 +78,7 @@ def test_what_came_while_nobody_watched_is_told_from_the_watermark(tmp_path: Pat
 
     asyncio.run(asyncio.wait_for(begin(), timeout=30))
     (first,) = lance.dataset(uri).get_transactions(1)
-    assert store == {"lance_version": 1, "lance_incarnation": first.uuid}
+    assert store == {"lance_version": 1, "lance_table_id": first.uuid}
     _append(uri)
     _append(uri)
     (event,) = _events(_trigger(uri, store), 1)
@@ -115,7 +115,7 @@ def test_several_assets_share_a_watch_without_a_watermark(tmp_path: Path) -> Non
     assert _events(_trigger(uri, Several(), min_version=1), 1)[0]["version"] == 1
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["incarnation", "number only"])
+@pytest.mark.parametrize("known", [True, False], ids=["table_id", "number only"])
 def test_a_table_made_again_is_told_from_its_first_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
@@ -123,7 +123,7 @@ def test_a_table_made_again_is_told_from_its_first_version(
     trigger = _trigger(uri, min_version=3)
     look = trigger._look
     names = iter(["first", "second", "second", "second"] if known else [""] * 9)
-    monkeypatch.setattr(trigger, "_look", lambda: replace(look(), incarnation=next(names)))
+    monkeypatch.setattr(trigger, "_look", lambda: replace(look(), table_id=next(names)))
 
     def again() -> None:
         shutil.rmtree(uri)
@@ -134,7 +134,7 @@ def test_a_table_made_again_is_told_from_its_first_version(
     assert [(event["since"], event["version"], event["rows"]) for event in found] == (
         [(2, 3, 30), (0, 4, 40)] if known else [(2, 3, 30), (0, 1, 10)]
     )
-    assert [event["incarnation"] for event in found] == (["first", "second"] if known else ["", ""])
+    assert [event["table_id"] for event in found] == (["first", "second"] if known else ["", ""])
 
 
 @pytest.mark.parametrize("error", [RecursionError("deep"), KeyError(0), OverflowError("large"), AttributeError("rows")])

@@ -48,7 +48,7 @@ from tests.protocol.protocol_support import (
 DAY = "id >= 1000 and id < 2000"
 
 
-def test_aborting_a_landed_attempt_removes_nothing(uri: str) -> None:
+def test_aborting_a_committed_attempt_removes_nothing(uri: str) -> None:
     ref = append(uri, range(1000, 1010))
     commit(uri, [ref])
     refusal(lambda: abort_attempt(resolve_store(uri), ref.identity, ref.attempt))

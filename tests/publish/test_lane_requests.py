@@ -14,7 +14,7 @@ from bench.object_client import RunningServer, object_server
 from bench.staged_lane import Lane, rows
 from lance_core.errors import StoreError
 from lance_core.io.abilities import DeletesMany
-from lance_core.io.many import delete_landed
+from lance_core.io.many import delete_committed
 from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
@@ -121,7 +121,7 @@ def test_files_of_a_landing_go_first_and_records_at_once_where_that_is_not_refus
     for path in (*files, *groups[0], *groups[1], *last):
         store.put(path, b"x")
     store.refuses = refuses
-    delete_landed(store, files, groups, last=last)
+    delete_committed(store, files, groups, last=last)
     assert sorted(store.removed) == sorted([*files, *groups[0], *groups[1], *last])
     assert not [*store.list("")]
     order = store.removed.index

@@ -47,7 +47,7 @@ def test_the_id_of_the_table_outlives_the_first_version(uri: str) -> None:
         commit(uri, [append(uri, [number])])
         run_job(CleanupSpec(uri=uri, retain_versions=1))
     assert len(version_numbers(store)) == 1
-    assert table_id_of(store) == before == table_facts(uri).incarnation
+    assert table_id_of(store) == before == table_facts(uri).table_id
 
 
 def test_a_table_made_again_does_not_believe_the_old_decisions(uri: str) -> None:
@@ -61,7 +61,7 @@ def test_a_table_made_again_does_not_believe_the_old_decisions(uri: str) -> None
     _made_again(uri, appends=4)
     run_job(CleanupSpec(uri=uri, retain_versions=2))
     assert table_id_of(store) not in ("", first)
-    assert table_facts(uri).incarnation != first
+    assert table_facts(uri).table_id != first
     assert known_commit(store, mine.identity) is None
     again = append(uri, [100], mine.identity)
     commit(uri, [again])

@@ -59,7 +59,7 @@ def _files_go_in_one_request_with_their_records(patch: Patch) -> None:
     def at_once(store: Any, files: Any, groups: Any, *, last: Any) -> None:
         store.delete_many([*files, *chain.from_iterable(groups), *last])
 
-    patch.setattr(members, "delete_landed", at_once)
+    patch.setattr(members, "delete_committed", at_once)
 
 
 def _the_decisions_of_the_table_before_count(patch: Patch) -> None:

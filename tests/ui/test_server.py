@@ -196,7 +196,7 @@ def test_a_version_links_to_the_task_that_wrote_it_and_the_task_to_the_version(s
     assert writer["link"].startswith("dags/shop/runs/")
     (work,) = server.get("api/work?dag_id=shop&task_id=forget", "viewer").json()["work"]
     assert (work["state"], work["version"], work["table"], work["identity"]) == (
-        "landed", newest["version"], number, writer["identity"],
+        "committed", newest["version"], number, writer["identity"],
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def test_work_that_takes_effect_at_once_is_shown_with_its_run(server: Server) ->
         "look": ("query", "read"),
         "branch": ("branch", "done"),
         "create": ("create_table", "done"),
-        "fill": (None, "landed"),
+        "fill": (None, "committed"),
         "drop": ("drop_table", "done"),
     }
     assert len({item["run"]["run_id"] for item in work}) == 1

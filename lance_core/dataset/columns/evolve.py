@@ -70,10 +70,10 @@ def add_columns(
     if is_rows(transforms):
         source = open_source(transforms, reader_schema)
         return commit_with_retry(snapshot, lambda current: stage_reader(current, source), retries=0)[0]
-    landed, _ = commit_with_retry(snapshot, lambda current: stage_add(current, transforms, read_columns, batch_size))
+    committed, _ = commit_with_retry(snapshot, lambda current: stage_add(current, transforms, read_columns, batch_size))
     if isinstance(transforms, BatchUDF) and transforms.checkpoint is not None:
         transforms.checkpoint.forget()
-    return landed
+    return committed
 
 
 def is_rows(transforms: Any) -> bool:
@@ -175,8 +175,8 @@ def as_batch(value: Any) -> pa.RecordBatch:
 def drop_columns(snapshot: Snapshot, columns: Iterable[str]) -> Snapshot:
     """Drop columns, or fields of structs by dotted path. The data stays in the files until compaction."""
     names = [*columns]
-    landed, _ = commit_with_retry(snapshot, lambda current: stage_drop(current, names))
-    return landed
+    committed, _ = commit_with_retry(snapshot, lambda current: stage_drop(current, names))
+    return committed
 
 
 def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> StagedEdit:
@@ -197,8 +197,8 @@ def stage_drop(snapshot: Snapshot, names: Sequence[str]) -> StagedEdit:
 
 def alter_columns(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> Snapshot:
     """Rename, retype, or change nullability: dicts with "path" and some of "name", "nullable", "data_type"."""
-    landed, _ = commit_with_retry(snapshot, lambda current: stage_alter(current, alterations))
-    return landed
+    committed, _ = commit_with_retry(snapshot, lambda current: stage_alter(current, alterations))
+    return committed
 
 
 def stage_alter(snapshot: Snapshot, alterations: Sequence[Mapping[str, Any]]) -> StagedEdit:

@@ -35,13 +35,13 @@ def delete_rows(
 
     `progress(rows checked, rows to check)` is called during the search.
     """
-    landed, edit = commit_with_retry(
+    committed, edit = commit_with_retry(
         snapshot,
         lambda current: stage_delete(current, predicate, progress=progress),
         retries=conflict_retries,
         timeout=retry_timeout,
     )
-    return landed, dict(edit.result)
+    return committed, dict(edit.result)
 
 
 def stage_delete(

@@ -267,7 +267,7 @@ def commit_or_discard(
     places: tuple[WriteTarget, ...] = (),
     opened: OpenVersion | None = None,
 ) -> Manifest:
-    """Commit what was staged; when it certainly did not land its files are removed."""
+    """Commit what was staged; when it certainly was not committed its files are removed."""
     try:
         return commit_transaction(store, transaction, options=options, max_retries=max_retries, opened=opened)
     except CommitStateUnknownError:

@@ -46,8 +46,8 @@ def replace_rows(
     """
     source = open_source(data, schema)
     rows = pa.Table.from_batches([*source.batches], schema=source.schema)
-    landed, edit = commit_with_retry(snapshot, lambda current: stage_replace(current, predicate, rows), strict=True)
-    return landed, dict(edit.result)
+    committed, edit = commit_with_retry(snapshot, lambda current: stage_replace(current, predicate, rows), strict=True)
+    return committed, dict(edit.result)
 
 
 def stage_replace(snapshot: Snapshot, predicate: Any, rows: pa.Table, *, attempt: str | None = None) -> StagedEdit:

@@ -59,13 +59,13 @@ def update_rows(
 
     Raises FilterError, InputError for a column that is not there or a value of another type, CommitError.
     """
-    landed, edit = commit_with_retry(
+    committed, edit = commit_with_retry(
         snapshot,
         lambda current: stage_update(current, updates, where=where, version=version),
         retries=conflict_retries,
         timeout=retry_timeout,
     )
-    return landed, dict(edit.result)
+    return committed, dict(edit.result)
 
 
 def stage_update(
@@ -179,7 +179,7 @@ def moved_row_ids(snapshot: Snapshot, matched: Mapping[int, Ints]) -> Any:
 
 
 def with_row_ids(fragments: Sequence[Fragment], ids: Any) -> list[Fragment]:
-    """Fragments whose first rows have these ids; rows beyond them get theirs when the transaction lands."""
+    """Fragments whose first rows have these ids; rows beyond them get theirs when the transaction is committed."""
     result, start = [], 0
     for fragment in fragments:
         mine = ids[start : start + fragment.physical_rows]

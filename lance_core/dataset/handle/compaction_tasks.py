@@ -163,8 +163,8 @@ class Compaction:
     def execute(dataset: TableHandle, options: CompactionChoice = None) -> CompactionMetrics:
         """Plan, rewrite and commit; the handle moves to the new version. Raises CommitError."""
         snapshot = dataset.snapshot
-        landed, metrics = compact_files(snapshot, choose_options(options, snapshot.manifest.config))
-        dataset.move_to(landed)
+        committed, metrics = compact_files(snapshot, choose_options(options, snapshot.manifest.config))
+        dataset.move_to(committed)
         return metrics
 
     @staticmethod
@@ -187,8 +187,8 @@ class Compaction:
         groups = [RewriteGroup(result.original_fragments, result.new_fragments) for result in rewrites]
         chosen = choose_options(options, snapshot.manifest.config)
         # Other versions would need other rewrites, so there is no second try.
-        landed, _ = commit_with_retry(snapshot, lambda current: stage_rewrite(current, groups, chosen), retries=0)
-        dataset.move_to(landed)
+        committed, _ = commit_with_retry(snapshot, lambda current: stage_rewrite(current, groups, chosen), retries=0)
+        dataset.move_to(committed)
         return measure(groups)
 
 

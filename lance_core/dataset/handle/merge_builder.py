@@ -113,13 +113,13 @@ class MergeInsertBuilder:
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> dict[str, int]:
         """Merge and commit; the handle moves to the new version. Rows inserted, updated and deleted."""
         source = self._read(data_obj, schema)
-        landed, edit = commit_with_retry(
+        committed, edit = commit_with_retry(
             self._dataset.snapshot,
             lambda current: stage_merge(current, source, self._spec),
             retries=self._retries,
             timeout=self._timeout,
         )
-        self._dataset.move_to(landed)
+        self._dataset.move_to(committed)
         return dict(edit.result)
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, dict[str, int]]:

@@ -90,8 +90,8 @@ class DatasetOptimizer:
             "max_files_per_fragment": max_files_per_fragment,
         }
         bounds = choose_options(given, self._dataset.snapshot.manifest.config)
-        landed, metrics = compact_files(self._dataset.snapshot, bounds)
-        self._dataset.move_to(landed)
+        committed, metrics = compact_files(self._dataset.snapshot, bounds)
+        self._dataset.move_to(committed)
         return metrics
 
     def merge_column_files(self, *, max_files_per_fragment: int = MAX_FILES) -> ColumnMergeMetrics:
@@ -104,8 +104,8 @@ class DatasetOptimizer:
         from lance_core.dataset.maintain.column_merge import merge_column_files
 
         options = ColumnMergeOptions(max_files_per_fragment=max_files_per_fragment)
-        landed, metrics = merge_column_files(self._dataset.snapshot, options)
-        self._dataset.move_to(landed)
+        committed, metrics = merge_column_files(self._dataset.snapshot, options)
+        self._dataset.move_to(committed)
         return metrics
 
     def optimize_indices(
@@ -122,13 +122,13 @@ class DatasetOptimizer:
         """
         from lance_core.dataset.indexing.maintain import optimize_indices
 
-        landed = optimize_indices(
+        committed = optimize_indices(
             self._dataset.snapshot,
             num_indices_to_merge=num_indices_to_merge,
             index_names=index_names,
             retrain=retrain,
         )
-        self._dataset.move_to(landed)
+        self._dataset.move_to(committed)
 
     def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int], **_options: Any) -> None:
         """Clean up after every `interval` versions what is older than `older_than_seconds`."""

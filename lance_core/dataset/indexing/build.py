@@ -96,8 +96,8 @@ def _is_of(index: IndexMetadata, kind: IndexKind) -> bool:
 
 def create_scalar_index(snapshot: Snapshot, request: IndexRequest, *, replaces: bool = True, train: bool = True) -> Snapshot:
     """Build an index over all fragments (none when not `train`) and publish it in the place of one of that name."""
-    landed, _ = commit_with_retry(snapshot, lambda current: stage_index(current, request, replaces=replaces, train=train))
-    return landed
+    committed, _ = commit_with_retry(snapshot, lambda current: stage_index(current, request, replaces=replaces, train=train))
+    return committed
 
 
 def stage_index(snapshot: Snapshot, asked: IndexRequest, *, replaces: bool, train: bool) -> StagedEdit:

@@ -56,8 +56,8 @@ def merge_column_files(
     """
     if not plan_snapshot_merges(snapshot, options).merges:
         return snapshot, ColumnMergeMetrics()
-    landed, edit = commit_with_retry(snapshot, lambda current: stage_column_merges(current, options, progress=progress))
-    return landed, ColumnMergeMetrics(**edit.result)
+    committed, edit = commit_with_retry(snapshot, lambda current: stage_column_merges(current, options, progress=progress))
+    return committed, ColumnMergeMetrics(**edit.result)
 
 
 def plan_snapshot_merges(snapshot: Snapshot, options: ColumnMergeOptions) -> ColumnMergePlan:

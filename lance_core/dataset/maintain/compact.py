@@ -80,8 +80,8 @@ def compact_files(
     """
     if not plan_snapshot(snapshot, options).groups:
         return snapshot, CompactionMetrics()
-    landed, edit = commit_with_retry(snapshot, lambda current: stage_compaction(current, options, progress=progress))
-    return landed, CompactionMetrics(**edit.result)
+    committed, edit = commit_with_retry(snapshot, lambda current: stage_compaction(current, options, progress=progress))
+    return committed, CompactionMetrics(**edit.result)
 
 
 def plan_snapshot(snapshot: Snapshot, options: CompactionOptions) -> CompactionGroups:

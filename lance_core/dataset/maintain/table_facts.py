@@ -84,7 +84,7 @@ def snapshot_facts(
         index_coverage=_coverage(snapshot, {fragment.id for fragment in fragments}),
         matching_rows={predicate: count_matching(snapshot, predicate) for predicate in predicates},
         num_staged=num_staged,
-        incarnation=table_id_of(snapshot.store),
+        table_id=table_id_of(snapshot.store),
     )
 
 

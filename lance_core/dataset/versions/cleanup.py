@@ -156,7 +156,7 @@ def plan_cleanup(
     doomed = split_by_age(store, entries, is_old=is_old, kept=kept, going=going, history=history)
     reasons.refuse_tagged(error_if_tagged_old_versions)
     with SideBySide(helps=store.is_wide) as calls:
-        # Versions are listed once more: what was staged when the registry was read may have landed since.
+        # Versions are listed once more: what was staged when the registry was read may have been committed since.
         writers = calls.begin(lambda: [name for place in places for name in _at_work(place, at, staged[place.uri])])
         noted = calls.begin(lambda: [entry.path for entry in store.list(f"{_NOTES}/")])
         for place in places:

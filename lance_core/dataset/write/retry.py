@@ -82,8 +82,8 @@ def commit_with_retry(
             undo(current, edit)
             raise
         else:
-            landed = Snapshot(current.store, manifest, current.storage_options, noted=snapshot.noted)
-            return after_commit(landed), edit
+            committed = Snapshot(current.store, manifest, current.storage_options, noted=snapshot.noted)
+            return after_commit(committed), edit
         current = snapshot_of(current.store, storage_options=current.storage_options)
     raise AssertionError("unreachable")
 
@@ -105,7 +105,7 @@ def undo(snapshot: Snapshot, edit: StagedEdit) -> None:
 
 
 def remove_files(snapshot: Snapshot, paths: Sequence[str]) -> None:
-    """Remove what was written for an edit that did not land. Never fails: what stays is garbage."""
+    """Remove what was written for an edit that was not committed. Never fails: what stays is garbage."""
     for path in paths:
         with suppress(LanceError, OSError):
             snapshot.store.delete(path)

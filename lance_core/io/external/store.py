@@ -22,7 +22,7 @@ their own. A record may be removed and written again, so its row ends with a nam
 Each row of a record is changed and removed by comparison with what was read. A row whose record is missing has no owner:
 a remover died between the object and the row, or removed an object that another had just written. The next writer takes it
 over. The row of a manifest is different: while it is there, its number is taken, also if the object is missing, because
-the version has landed. An older one of which only the row is left is one that a cleanup was removing. If it is the newest,
+it was committed. An older one of which only the row is left is one that a cleanup was removing. If it is the newest,
 its object was lost outside this protocol, and listing the versions fails: to go on with the version before would drop rows.
 """
 
@@ -257,7 +257,7 @@ class ExternalStore:
     def _dead_row(self, row: tuple[str, int], path: str) -> str | None:
         """What a row names that nobody can publish: the staged file is gone, and it was not copied, or the copy is gone.
 
-        The row of a manifest that was copied is never dead: the version may have landed.
+        The row of a manifest that was copied is never dead: the version may have been committed.
         """
         found = self._register.get(*row)
         if found is None or (row[1] != _SINGLE and found == self._full(path)):

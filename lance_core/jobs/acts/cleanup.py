@@ -1,4 +1,4 @@
-"""Cleanup: remove old versions and the files that only they need. Staged work, tags and landing records stay.
+"""Cleanup: remove old versions and the files that only they need. Staged work, tags and decisions stay.
 
 Running it twice, or killing it, does no harm: the next one finishes what it began.
 """

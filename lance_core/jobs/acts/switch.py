@@ -59,10 +59,10 @@ def switch(spec: SwitchColumnSpec, runner: Runner | None = None) -> Report:
                 cure="Build it with other parameters, search with more nprobes, or lower min_recall.",
             )
     try:
-        landed = commit_with_retry(snapshot, lambda current: _stage(current, spec))[0]
+        committed = commit_with_retry(snapshot, lambda current: _stage(current, spec))[0]
     except _SwitchedError:
         return _report(spec, open_snapshot(spec.uri, storage_options=spec.resolved_options()).version, switched=False)
-    return _report(spec, landed.version, switched=True, **measured)
+    return _report(spec, committed.version, switched=True, **measured)
 
 
 def version_of(item: Field) -> str | None:

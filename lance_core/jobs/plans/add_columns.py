@@ -51,8 +51,8 @@ from lance_core.jobs.plans.edit_fragments import existing, group_fragments
 from lance_core.jobs.plans.fill_columns import Filled, existing_names
 from lance_core.jobs.plans.spark_columns import engine_columns, run_in_engine
 from lance_core.jobs.plans.write_fragments import WriteWork
+from lance_core.jobs.runtime.committed_work import after_clear
 from lance_core.jobs.runtime.failure_record import clear_failure
-from lance_core.jobs.runtime.landed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import (
     abort_after,
     clear_dead,
@@ -251,8 +251,8 @@ def _log_filled(spec: AddColumnsSpec, parts: Iterable[Filled]) -> None:
 
 
 def nothing_to_do(store: Store, spec: AddColumnsSpec, attempt: str) -> StagedTransaction:
-    """Every fragment stays as it is: the identity counts as landed, and the attempt goes."""
-    # Noted first: a kill in between leaves what garbage collection knows as landed.
+    """Every fragment stays as it is: the identity counts as committed, and the attempt goes."""
+    # Noted first: a kill in between leaves what garbage collection knows as committed.
     nothing = note_nothing_to_do(store, spec)
     remove_attempt(store, (spec.identity, attempt), AbortRequest(ITSELF, committed_too=True))
     clear_progress(store, attempt)

@@ -1,5 +1,5 @@
 """Append: the source's rows as new fragments of the table's own schema, or of a schema taken from the source when the
-first append that lands creates the table."""
+first append that is committed creates the table."""
 
 from __future__ import annotations
 

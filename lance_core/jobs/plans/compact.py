@@ -7,7 +7,7 @@
     staged                Rewrite[(0 1 2) -> x, (5 6) -> y]; the commit gives ids
     groups_per_commit=1   staged and committed group by group in the job: a kill keeps what is finished
 
-When there is nothing to do nothing is written: the identity is noted as landed at the version that was found.
+When there is nothing to do nothing is written: the identity is noted as committed at the version that was found.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class StageRewrite:
     options: CompactionOptions
 
     def __call__(self, snapshot: Snapshot, attempt: str) -> StagedEdit:
-        """Write new fragments, which get their ids when they land."""
+        """Write new fragments, which get their ids when they are committed."""
         group = tuple(snapshot.manifest.fragments)
         new = rewrite_group(snapshot, group, self.options, attempt=attempt)
         operation = Rewrite((RewriteGroup(group, tuple(new)),))
@@ -131,7 +131,7 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
     """A staged compaction on the newest version: unchanged groups are kept, of the others the remaining rows are
     rewritten again, here.
 
-    For the commit task. When nothing is left to do the identity is noted as landed. NotFoundError when what was staged is
+    For the commit task. When nothing is left to do the identity is noted as committed. NotFoundError when what was staged is
     gone.
     """
     before = read_transaction_file(store, ref.transaction_path)
@@ -141,7 +141,7 @@ def refresh(store: Store, spec: CompactSpec, ref: StagedTransaction, runner: Run
     snapshot = existing(table, spec)
     groups = _groups_left(before.operation, snapshot, spec)
     if not groups:
-        # Noted first: a kill in between leaves what garbage collection knows as landed.
+        # Noted first: a kill in between leaves what garbage collection knows as committed.
         nothing = note_nothing_to_do(store, spec)
         remove_attempt(store, (ref.identity, ref.attempt), AbortRequest(ITSELF, committed_too=True))
         return nothing

@@ -1,6 +1,6 @@
 """Delete: the rows a filter selects, as one Delete; the fragments are searched in parallel.
 
-A commit in between that touched other rows is merged when this one lands; one that touched the same rows, or moved them,
+A commit in between that touched other rows is merged by the commit of this; one that touched the same rows, or moved them,
 makes the commit stage this again.
 """
 
@@ -32,7 +32,7 @@ class StageDelete:
 
 @dataclass(frozen=True)
 class Deletes:
-    """Results become one Delete; with no row selected it is empty, and lands all the same."""
+    """Results become one Delete; with no row selected it is empty, and is committed all the same."""
 
     manifest: Manifest
     predicate: str

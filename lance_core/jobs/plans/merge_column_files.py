@@ -7,7 +7,7 @@
     staged                Update(fragments 0..9 with their other files and the new one), no field modified
 
 Rows that others delete in the meantime are merged by the commit. When files of a fragment were exchanged in the meantime,
-the commit plans and writes again. When there is nothing to do the identity is noted as landed at the version that was found.
+the commit plans and writes again. When there is nothing to do the identity is noted as committed at the version found.
 """
 
 from __future__ import annotations

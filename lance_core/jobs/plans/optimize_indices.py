@@ -1,6 +1,6 @@
 """Optimize indices: cover unindexed rows, one index per task, as one CreateIndex.
 
-When every index covers every fragment nothing is written: the identity is noted as landed at the version that was found.
+When every index covers every fragment nothing is written: the identity is noted as committed at the version that was found.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.declared_columns import loader, work_options
 from lance_core.jobs.plans.edit_fragments import group_fragments
-from lance_core.jobs.runtime.landed_work import after_clear
+from lance_core.jobs.runtime.committed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import find_reference, note_nothing_to_do
 from lance_core.jobs.runtime.protocols import Report, Runner, Shape, TaskResult
 from lance_core.jobs.specs.columns import RefreshColumnsSpec

@@ -1,6 +1,6 @@
 """Update: new values for the rows a filter selects, which move into new fragments, as one Update.
 
-A commit in between that touched other rows is merged when this one lands; one that touched the same rows, or moved them,
+A commit in between that touched other rows is merged by the commit of this; one that touched the same rows, or moved them,
 makes the commit stage this again on what is there then.
 """
 
@@ -33,7 +33,7 @@ class StageUpdate:
 
 @dataclass(frozen=True)
 class Updates:
-    """Results become one Update; with no row selected it is empty, and lands all the same."""
+    """Results become one Update; with no row selected it is empty, and is committed all the same."""
 
     manifest: Manifest
 

@@ -2,7 +2,7 @@
 
 ::
 
-    find_done      has this identity landed, or is it staged and whole?      -> its reference, nothing is written again
+    find_done      was this identity committed, or is it staged and whole?      -> its reference, nothing is written again
     clear_dead     attempts of this identity that never finished             -> aborted, their files found by name
     begin ... run  a new attempt; every file it writes carries its id
     reconcile      rows the tasks read = rows they wrote = rows in fragments, else nothing is staged
@@ -27,13 +27,13 @@ from lance_core.commit.references import data_paths
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.runtime.failure_record import clear_failure, failure_path
-from lance_core.jobs.runtime.landed_work import (
+from lance_core.jobs.runtime.committed_work import (
     NOT_THE_WORK,
     after_clear,
     is_cleared,
     require_same_work,
 )
+from lance_core.jobs.runtime.failure_record import clear_failure, failure_path
 from lance_core.jobs.runtime.lost_files import explain_lost_file
 from lance_core.jobs.runtime.other_content import warn_of_other_content, with_files_of
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
@@ -75,7 +75,7 @@ class Done:
 
     staged: StagedTransaction
     version: int | None = None
-    landing: CommittedWork | None = None
+    committed: CommittedWork | None = None
 
 
 def work_of(spec: JobSpec) -> dict[str, Any]:
@@ -86,25 +86,25 @@ def work_of(spec: JobSpec) -> dict[str, Any]:
 def find_done(store: Store, spec: JobSpec) -> Done | None:
     """Whether this spec's identity was committed or is staged and whole. CommitStateUnknownError when it is unknown.
 
-    IncompatibleConflictError when it was committed with other work, or when its rows were restored away: see `landed_work`.
+    IncompatibleConflictError when it was committed with other work, or its rows were restored away: see `committed_work`.
     """
     if not spec.identity:
         return None
     work, state = work_of(spec), look(store, spec.identity)
-    landing = _committed(store, state)
+    committed = _committed(store, state)
     staged = state.finished
-    if landing is None and staged is not None and staged.attempt not in spec.replaces:
+    if committed is None and staged is not None and staged.attempt not in spec.replaces:
         if is_whole(store, staged, spec=work) and not _is_unjudgeable(store, staged) and not is_cleared(store, spec, staged):
             return Done(staged)
         # It is to give way, unless it was committed and the commit was killed before it could say so.
         version = find_committed(store, spec.identity, staged.read_version)
-        landing = None if version is None else _committed(store, look(store, spec.identity))
-        if landing is None and is_whole(store, staged, spec=work):
+        committed = None if version is None else _committed(store, look(store, spec.identity))
+        if committed is None and is_whole(store, staged, spec=work):
             abort_attempt(store, staged.identity, staged.attempt, by="a new attempt")
-    if landing is None:
+    if committed is None:
         return None
-    require_same_work(store, spec, landing, digest=work_digest(work))
-    return Done(committed_reference(store.uri, landing, operation=spec.kind), landing.version, landing)
+    require_same_work(store, spec, committed, digest=work_digest(work))
+    return Done(committed_reference(store.uri, committed, operation=spec.kind), committed.version, committed)
 
 
 def _committed(store: Store, state: DecisionState) -> CommittedWork | None:
@@ -177,7 +177,7 @@ def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
         return None
     where = f"committed as version {done.version}" if done.version is not None else "already staged and complete"
     log.info("%s %s: %s, nothing to do", spec.kind, spec.identity, where)
-    warn_of_other_content(store, spec, done.staged, done.landing)
+    warn_of_other_content(store, spec, done.staged, done.committed)
     return done.staged
 
 

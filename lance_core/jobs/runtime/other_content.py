@@ -2,7 +2,7 @@
 
 ::
 
-    try 1 reads a.csv (60 bytes of 02:00), and lands; somebody replaces a.csv; Airflow tries once more
+    try 1 reads a.csv (60 bytes of 02:00), and is committed; somebody replaces a.csv; Airflow tries once more
     -> WARNING: append 5d2c… was committed as version 4 with 1 file, 60 bytes, newest of 02:00Z; now it has 1 file of 80
 
 It is no error, because the work that was requested was done, once; a person who clears the task has it done again
@@ -50,16 +50,16 @@ def with_files_as_read(spec: S, known: str) -> S:
     return replace(spec, asked={**spec.asked, "source": known})
 
 
-def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction, landing: CommittedWork | None) -> None:
+def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction, committed: CommittedWork | None) -> None:
     """Log a warning where the source's files are not those that the work was done with, as far as both are known."""
     source = spec.source if isinstance(spec, (WriteSpec, AddColumnsSpec)) else None
     if source is None or source.callable:
         return
-    known = _known(store, staged, landing)
+    known = _known(store, staged, committed)
     files = list_source_files(source) if known else None
     if files is None or fingerprint(files) == known:
         return
-    where = "is staged" if landing is None else f"was committed as version {landing.version}"
+    where = "is staged" if committed is None else f"was committed as version {committed.version}"
     log.warning(
         "%s %s %s with the content of %s, but its source is now %s%s. Nothing was read again: to have the new content, "
         "clear the task with on_clear=\"again\", or use another identity (key=, idempotency_key=).",
@@ -67,9 +67,9 @@ def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction
     )  # fmt: skip
 
 
-def _known(store: Store, staged: StagedTransaction, landing: CommittedWork | None) -> str:
-    if landing is not None:
-        return Asked.from_dict(landing.asked).source
+def _known(store: Store, staged: StagedTransaction, committed: CommittedWork | None) -> str:
+    if committed is not None:
+        return Asked.from_dict(committed.asked).source
     started = read_started(store, staged.identity, staged.attempt)
     return "" if started is None else Asked.from_dict(started.asked).source
 

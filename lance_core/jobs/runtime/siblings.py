@@ -37,7 +37,7 @@ class Sibling:
 
 
 def find_siblings(store: Store, *, dag_id: str, run_id: str, task_id: str, besides: Collection[str]) -> list[Sibling]:
-    """Finished work of a mapped task in a run that has not landed, without the identities `besides`, by map index."""
+    """Finished work of a mapped task in a run that was not committed, without the identities `besides`, by map index."""
     names = store.list_names(f"{naming.STAGED}/")
     if not any(name.partition(".")[0] not in besides for name in names):
         return []

@@ -1,7 +1,7 @@
 """The identity of a write: one uuid per unit of orchestrated work, the same on every retry.
 
 A retry, a cleared task, a zombie that wakes up and a restarted scheduler all compute the same uuid, so the commit can see
-that the work has landed already. The try number, a job id or a clock never enter it. Standard library only.
+that the work was committed already. The try number, a job id or a clock never enter it. Standard library only.
 
 ::
 
@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Mapping
 
 NAMESPACE = uuid.UUID("6f0d3c51-7b3e-5d0c-9a4b-2f6f1f0a7c11")
-"""Fixed for ever: changing it would make every write that has landed look new."""
+"""Fixed for ever: changing it would make every write that was committed look new."""
 
 
 def make_identity(
@@ -55,7 +55,7 @@ _OF_TASK = 18
 DEFAULT_ON_CLEAR: Mapping[str, str] = {
     "overwrite": "again", "replace_where": "again", "merge": "again", "refresh_columns": "again",
 }  # fmt: skip
-"""What a person's clear means for work that landed: doing these again gives the same rows. For every other kind: "fail"."""
+"""What a person's clear means for committed work: doing these again gives the same rows. For every other kind: "fail"."""
 
 
 def identity_after_clear(identity: str, *, clear: str, on_clear: str) -> str:

@@ -20,7 +20,7 @@ from lance_core.jobs.specs.spec import JobSpec
 class CleanupSpec(JobSpec):
     """Remove versions that are old by every measure given (14 days when none is), and files only they need.
 
-    Staged work, tagged versions and the memory of what has landed are kept. `explain` only reports.
+    Staged work, tagged versions and the memory of what was committed are kept. `explain` only reports.
     """
 
     kind: ClassVar[str] = "cleanup"

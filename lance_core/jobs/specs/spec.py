@@ -112,7 +112,7 @@ class JobSpec:
     `storage_options` values may be references (`jobs.specs.secret`); their repr hides literals.
 
     `asked` says who asks: dag_id, run_id, task_id, map_index, try_number, host, log_url, and `clear`, a text that changes
-    with each time that a person clears the task and is empty before. `on_clear` says what then becomes of work that landed:
+    with each time that a person clears the task and is empty before. `on_clear` says what then becomes of committed work:
     it is published "again", or the task is to "fail", or to "skip" it. None: "again" for overwrite, replace_where and merge,
     which give the same rows, else "fail". `replaces`: the staged attempt in whose place the work is staged, and the commit
     that does so; only a commit sets it.
@@ -140,12 +140,12 @@ class JobSpec:
 
     @property
     def clear_policy(self) -> str:
-        """What a clear means for work that landed."""
+        """What a clear means for work that was committed."""
         return self.on_clear or DEFAULT_ON_CLEAR.get(self.kind, "fail")
 
     @property
     def effective_identity(self) -> str:
-        """The identity that the work lands under: another one for each clear where it is published again."""
+        """The identity that the work is committed under: another one for each clear where it is published again."""
         return identity_after_clear(self.identity, clear=self.cleared, on_clear=self.clear_policy)
 
     def resolved_options(self) -> dict[str, str]:
@@ -204,7 +204,7 @@ class WriteSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AppendSpec(WriteSpec):
-    """Add rows. `create`: a table that does not exist is created by the first append that lands."""
+    """Add rows. `create`: a table that does not exist is created by the first append that is committed."""
 
     kind: ClassVar[str] = "append"
 
@@ -228,7 +228,7 @@ class CommitSpec(JobSpec):
 
     `gates` are checked before anything is published; all must pass. `re_execute`: deletes, updates, replacements and
     compactions that another writer made invalid are staged again, in this process, and then published. `partial`: members
-    that cannot be committed are named in the result, and the others land.
+    that cannot be committed are named in the result, and the others are committed.
 
     `digests`: the SHA-256 of each identity's spec, as the reference of its staging task carries it. Anyone who may write to
     the table may change the record of a spec, so a record is run only when its digest is this one. Without a digest only

@@ -83,7 +83,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
         ],
         "branches": _branches(store),
         "staged": [_staged(entry, seen.observed_at) for entry in staged],
-        "incarnation": table_id_of(store) or None,
+        "table_id": table_id_of(store) or None,
         "in_doubt": _in_doubt(store, staged),
         "claims": [
             {
@@ -99,7 +99,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
 
 
 def _in_doubt(store: Store, staged: Sequence[StagedEntry]) -> list[Json]:
-    """Finished work of which it is unknown whether it has landed; a person settles it."""
+    """Finished work of which it is unknown whether it was committed; a person settles it."""
     since = {entry.identity: entry.staged.read_version for entry in staged if entry.staged is not None}
     return [{"identity": identity, "version": version} for identity, version in sorted(in_doubt(store, since).items())]
 

@@ -1,8 +1,8 @@
-"""What became of work that has an identity: running, staged, landed, expired, aborted; with its attempts.
+"""What became of work that has an identity: running, staged, committed, expired, aborted; with its attempts.
 
 ::
 
-    work_page(store, ["5d2c…"]) -> [{"identity": "5d2c…", "state": "landed", "version": 144, "attempts": [...], ...}]
+    work_page(store, ["5d2c…"]) -> [{"identity": "5d2c…", "state": "committed", "version": 144, "attempts": [...], ...}]
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ def work_page(store: Store, identities: Sequence[str]) -> list[Json]:
     waiting: dict[str, list[StagedEntry]] = {}
     for entry in list_staged(store):
         waiting.setdefault(entry.identity, []).append(entry)
-    landings = _commits(store, identities)
+    commits = _commits(store, identities)
     return [
-        _entry(store, identity, landing, waiting.get(identity, []))
-        for identity, landing in zip(identities, landings, strict=True)
+        _entry(store, identity, committed, waiting.get(identity, []))
+        for identity, committed in zip(identities, commits, strict=True)
     ]
 
 
-def _entry(store: Store, identity: str, landing: CommittedWork | None, attempts: Sequence[StagedEntry]) -> Json:
+def _entry(store: Store, identity: str, committed: CommittedWork | None, attempts: Sequence[StagedEntry]) -> Json:
     newest = max(attempts, key=lambda entry: entry.started, default=None)
     finished = next((entry for entry in attempts if entry.state == "finished"), None)
     counts = finished or newest
-    state = "landed" if landing is not None else "unknown" if counts is None else _STATES[counts.state]
+    state = "committed" if committed is not None else "unknown" if counts is None else _STATES[counts.state]
     staged = None if counts is None else counts.staged
-    asked = landing.asked if landing is not None and landing.asked else {} if counts is None else counts.asked
+    asked = committed.asked if committed is not None and committed.asked else {} if counts is None else counts.asked
     found: Json = {
         "identity": identity,
         "state": state,
@@ -57,11 +57,11 @@ def _entry(store: Store, identity: str, landing: CommittedWork | None, attempts:
         "read_version": None if counts is None else counts.read_version,
         "started": None if newest is None else newest.started or None,
         "version": None,
-        "landed_at": None,
+        "committed_at": None,
         "writer": writer_of(identity, asked),
         "attempts": [_attempt(entry) for entry in attempts],
     }
-    return {**found, **_landed(store, landing)} if landing is not None else found
+    return {**found, **_committed(store, committed)} if committed is not None else found
 
 
 def _commits(store: Store, identities: Sequence[str]) -> list[CommittedWork | None]:
@@ -79,16 +79,16 @@ def _attempt(entry: StagedEntry) -> Json:
     }
 
 
-def _landed(store: Store, landing: CommittedWork) -> Json:
-    """What the version says in which the work landed, as far as it is still there."""
-    found: Json = {"version": landing.version}
+def _committed(store: Store, committed: CommittedWork) -> Json:
+    """What the version says in which the work was committed, as far as it is still there."""
+    found: Json = {"version": committed.version}
     try:
-        opened = open_or_none(store, landing.version)
+        opened = open_or_none(store, committed.version)
         transaction = None if opened is None else transaction_of(store, opened)
     except LanceError:
         return found
     if opened is not None:
-        found["landed_at"] = opened.manifest.timestamp_ns / 1e9
+        found["committed_at"] = opened.manifest.timestamp_ns / 1e9
     if transaction is not None:
         found["kind"] = transaction.operation.name
         found["read_version"] = transaction.read_version

@@ -7,7 +7,7 @@
                 catalog.* (see `catalog`)
     task        read -> Arrow's stream  write <- Arrow's stream -> result
 
-A question with `again` was asked before, of a process that died: `begin` begins anew, `commit` and `delete` (which carries
+A question with `again` was asked before, of a process that died: `begin` begins again, `commit` and `delete` (which carries
 the statement's identity) go on.
 
 `reader`, `group`, `writer` and `result` are opaque to the JVM, which carries them from the driver to tasks and back as Spark

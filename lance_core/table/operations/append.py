@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Add `fragments`; they carry id 0 until they land."""
+    """Add `fragments`; they carry id 0 until they are committed."""
 
     name: ClassVar[str] = "Append"
     fragments: Sequence[Fragment]

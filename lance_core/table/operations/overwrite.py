@@ -26,7 +26,7 @@ class Overwrite:
     initial_bases: tuple[BasePath, ...] = ()
 
     def touches(self) -> Touches:
-        """The schema and some configuration keys; which fragments go away is not known before it lands."""
+        """The schema and some configuration keys; which fragments go away is not known before it is committed."""
         return Touches(schema=True, keys={"config": frozenset(self.config_upsert_values)})
 
     def apply(self, draft: ManifestDraft) -> None:

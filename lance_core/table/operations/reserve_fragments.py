@@ -1,4 +1,4 @@
-"""ReserveFragments: set fragment ids aside, so that a compaction can name its fragments before it lands."""
+"""ReserveFragments: set fragment ids aside, so that a compaction can name its fragments before it is committed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Restore:
     version: int
 
     def touches(self) -> Touches:
-        """Everything; which fragments is not known before it lands."""
+        """Everything; which fragments is not known before it is committed."""
         return Touches(schema=True)
 
     def apply(self, draft: ManifestDraft) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lance_core.errors import InputError
 from lance_core.jobs.kinds import KINDS, load, spec_from_json, spec_from_plain
-from lance_core.jobs.runtime.landed_work import NOT_THE_WORK
+from lance_core.jobs.runtime.committed_work import NOT_THE_WORK
 from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.columns import DeclareColumnSpec, RefreshColumnsSpec, UndeclareColumnsSpec
 from lance_core.jobs.specs.definition import (

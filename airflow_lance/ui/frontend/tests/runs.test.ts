@@ -5,7 +5,7 @@ import { runsOf, summaryOf } from "../src/lib/runs";
 
 const work = (identity: string, run: string | null, state: string): Work => ({ identity, state, run: run === null ? null : { dag_id: "shop", run_id: run, link: null } }) as Work;
 
-const WORK = [work("a", "day 2", "landed"), work("b", "day 1", "staged"), work("c", "day 2", "done"), work("d", null, "landed")];
+const WORK = [work("a", "day 2", "committed"), work("b", "day 1", "staged"), work("c", "day 2", "done"), work("d", null, "committed")];
 
 test("work stands with its run, runs in the order of their newest work", () => {
   expect(runsOf(WORK).map((run) => [run.name, run.work.map((item) => item.identity)])).toEqual([

@@ -161,7 +161,7 @@ export interface Work {
   readonly fragments: number | null;
   readonly read_version: number | null;
   readonly version: number | null;
-  readonly landed_at: number | null;
+  readonly committed_at: number | null;
   readonly started: number | null;
   readonly attempts: readonly {
     readonly attempt: string;

@@ -227,7 +227,7 @@ export interface TableAnswer extends Made {
   readonly file_version: string | null;
   readonly stable_row_ids: boolean | null;
   readonly branch: string | null;
-  readonly incarnation: string | null;
+  readonly table_id: string | null;
   readonly config: Readonly<Record<string, string>>;
   readonly schema: readonly Field[];
   readonly fragments: Fragments;

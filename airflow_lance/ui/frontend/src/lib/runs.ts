@@ -4,7 +4,7 @@ import type { Work } from "../api/more-types";
 import { plural } from "./format";
 
 export const OPEN_RUNS = 3;
-const WORDS: Readonly<Record<string, string>> = { landed: "committed", expired: "died" };
+const WORDS: Readonly<Record<string, string>> = { expired: "died" };
 
 export interface Run {
   readonly name: string;

@@ -15,7 +15,7 @@ import { Empty, Loading, Problem } from "../../ui/states";
 const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
   running: ["plain", "writing"],
   staged: ["warn", "staged, waits for its commit"],
-  landed: ["good", "committed"],
+  committed: ["good", "committed"],
   done: ["good", "done"],
   read: ["plain", "read"],
   aborted: ["plain", "aborted"],
@@ -111,8 +111,8 @@ function Piece({ work, now }: { work: Work; now: number }) {
           {work.version !== null && work.table && !work.gone && !work.branch ? (
             <>
               <PageLink href={hrefOf("table", [work.table, "diff", String(Math.max(1, work.version - 1)), String(work.version)])}>version {work.version}</PageLink>{" "}
-              <span className="soft" title={exact(work.landed_at)}>
-                {ago(work.landed_at, now)}
+              <span className="soft" title={exact(work.committed_at)}>
+                {ago(work.committed_at, now)}
               </span>
             </>
           ) : (
@@ -128,7 +128,7 @@ function Piece({ work, now }: { work: Work; now: number }) {
           <PlaceLink place={work.writer} short />
         </Fact>
         {IMMEDIATE.has(work.state) ? null : <Fact name="Planned on">{work.read_version === null ? "–" : `version ${work.read_version}`}</Fact>}
-        {work.started && work.landed_at ? <Fact name="Took">{duration(work.landed_at - work.started)}</Fact> : null}
+        {work.started && work.committed_at ? <Fact name="Took">{duration(work.committed_at - work.started)}</Fact> : null}
         {IMMEDIATE.has(work.state) ? null : (
           <Fact name="Identity">
             <code>{work.identity}</code>

@@ -1,12 +1,12 @@
-"""Work under an identity that has landed already: the same work is done; other work, or a person's clear, is never just
+"""Work under an identity that was committed already: the same work is done; other work, or a person's clear, is never just
 "done".
 
 ::
 
-    same digest, automatic retry         landed: nothing to do
+    same digest, automatic retry         committed: nothing to do
     another digest                       refused, with both digests and both askers
-    a person cleared it, on_clear        "again": another identity, published once more    "fail": refused    "skip": landed
-    the landing was restored away        refused: its rows are gone on purpose
+    a person cleared it, on_clear        "again": another identity, once more    "fail": refused    "skip": committed
+    it was restored away                 refused: its rows are gone on purpose
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def as_cleared(store: Store, spec: S) -> S:
     """The spec as after a clear, where what is known of its identity was requested by another creation of the DAG run, or
     before a clear that Airflow's numbers alone do not show (a clear, and then more `retries`).
 
-    Any number of tries of one run give the same answer, also when the work has landed once more in the meantime.
+    Any number of tries of one run give the same answer, also when the work was committed once more in the meantime.
     """
     mine = Asked.from_dict(spec.asked)
     if spec.cleared or not spec.identity or not (mine.created or mine.max_tries >= 0):
@@ -60,16 +60,16 @@ def as_cleared(store: Store, spec: S) -> S:
 
 
 def _asked_before(store: Store, spec: JobSpec) -> Asked | None:
-    landing = known_commit(store, spec.identity)
-    if landing is not None:
-        return Asked.from_dict(landing.asked)
+    committed = known_commit(store, spec.identity)
+    if committed is not None:
+        return Asked.from_dict(committed.asked)
     finished = find_finished(store, spec.identity)
     started = None if finished is None else read_started(store, finished.identity, finished.attempt)
     return None if started is None else Asked.from_dict(started.asked)
 
 
 def after_clear(store: Store, spec: S) -> S:
-    """The spec under the identity that it lands under. What the former identity has staged and not landed is aborted.
+    """The spec under the identity that it is committed under. What the former identity has staged alone is aborted.
 
     Done twice it is the same as once: the clear is in the identity then.
     """
@@ -93,38 +93,38 @@ def is_cleared(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
     return started is None or Asked.from_dict(started.asked).clear != spec.cleared
 
 
-def require_same_work(store: Store, spec: JobSpec, landing: CommittedWork, *, digest: str) -> None:
-    """IncompatibleConflictError when an identity that landed must not count as this work."""
-    mine, theirs = Asked.from_dict(spec.asked), Asked.from_dict(landing.asked)
+def require_same_work(store: Store, spec: JobSpec, committed: CommittedWork, *, digest: str) -> None:
+    """IncompatibleConflictError when an identity that was committed must not count as this work."""
+    mine, theirs = Asked.from_dict(spec.asked), Asked.from_dict(committed.asked)
     if spec.cleared and spec.cleared != theirs.clear:
         if spec.clear_policy == "skip":
             return
         again = "its DAG run was deleted and created again" if mine.is_of_another_run(theirs) else "its task was cleared"
-        raise _refusal(store, spec, landing, again, 'Pass on_clear="again" to publish it once more, or "skip".')
-    if landing.digest and not is_same_work(landing.digest, digest):
+        raise _refusal(store, spec, committed, again, 'Pass on_clear="again" to publish it once more, or "skip".')
+    if committed.digest and not is_same_work(committed.digest, digest):
         raise _refusal(
             store,
             spec,
-            landing,
-            f"its work differs: digest {landing.digest} of {theirs}, now digest {digest} of {mine}",
+            committed,
+            f"its work differs: digest {committed.digest} of {theirs}, now digest {digest} of {mine}",
             'Use another identity for the new work (key=, idempotency_key=), or clear its task with on_clear="again".',
         )
-    restored = _restored_away(store, landing.version)
+    restored = _restored_away(store, committed.version)
     if restored:
         raise _refusal(
             store,
             spec,
-            landing,
+            committed,
             f"version {restored} restored an older version, which removed its rows",
             'To load the rows again, clear the task with on_clear="again" or use another identity.',
         )
 
 
-def _refusal(store: Store, spec: JobSpec, landing: CommittedWork, why: str, cure: str) -> IncompatibleConflictError:
+def _refusal(store: Store, spec: JobSpec, committed: CommittedWork, why: str, cure: str) -> IncompatibleConflictError:
     return IncompatibleConflictError(
-        f"{store.uri}: {spec.kind} {spec.identity} was committed as version {landing.version}, and {why}",
+        f"{store.uri}: {spec.kind} {spec.identity} was committed as version {committed.version}, and {why}",
         uri=store.uri,
-        version=landing.version,
+        version=committed.version,
         operation=spec.kind,
         cure=cure,
     )
