@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: jvm jvm-check spark-matrix ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments
+.PHONY: jvm jvm-check spark-matrix ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments declared
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -162,6 +162,9 @@ large: setup ## ROWS rows on this machine: write, scan, index, merge, compact, c
 
 memory: setup ## the peak of memory of updates, merges, compactions and index builds, beside pylance; 10 GB of disk in LARGE
 	$(BIN)/python -m bench.memory --folder $(LARGE)/lance-memory
+
+declared: setup ## what keeping a declared column of 10,000,000 rows true costs, beside its function; 5 GB of disk in LARGE
+	$(BIN)/python -m bench.declared_columns --folder $(LARGE)
 
 FRAGMENTS ?= 1000000
 fragments: setup ## one append of FRAGMENTS fragments, beside pylance, and the same committed exactly once

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from lance_core.arrow_numpy import numpy_of
 from lance_core.errors import InputError
+from lance_core.kernels.blake2b import INITIAL, ORDER, digest_slices, first_state
 
 Bytes = npt.NDArray[np.uint8]
 DIGEST_SIZE = 16
@@ -270,15 +271,13 @@ def _digest_matrix(rows: Bytes, person: bytes) -> Bytes:
 
 
 def _digest_slices(data: Any, starts: Any, ends: Any, person: bytes) -> Bytes:
-    """(slices, 16): BLAKE2b of each. A copy of a begun hash is twice as quick as a new one with its arguments."""
-    view = memoryview(b"" if data is None else data)
-    begin = hashlib.blake2b(digest_size=DIGEST_SIZE, person=person).copy
-    made = []
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        part = begin()
-        part.update(view[start:end])
-        made.append(part.digest())
-    digests: Bytes = np.frombuffer(b"".join(made), np.uint8).reshape(len(made), DIGEST_SIZE).copy()
+    """(slices, 16): BLAKE2b of each."""
+    view = np.frombuffer(b"" if data is None else data, np.uint8)
+    starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
+    out = np.zeros(2 * len(starts), "<u8")
+    if digest_slices(view, starts, ends, first_state(person), ORDER, INITIAL, out) < 0:
+        raise ValueError("offsets of an Arrow array are beyond its data")
+    digests: Bytes = out.view(np.uint8).reshape(len(starts), DIGEST_SIZE)
     return digests
 
 

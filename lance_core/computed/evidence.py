@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from lance_core.arrays import Bools
 from lance_core.arrow.digests import row_digests, type_signature
-from lance_core.arrow_numpy import numpy_of
+from lance_core.arrow.pick import take
+from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.format.declared import EVIDENCE_SIZE
 
 FAILED, NOT_WANTED = 1, 2
@@ -77,10 +78,11 @@ def judge(evidence: Any, digests: Digests, values: Any | None) -> RowStates:
     marks = stored[:, 8:].copy().view("<u4").ravel()
     failed = same & (marks == FAILED)
     overwritten = np.zeros(len(stored), np.bool_)
-    if values is not None:
-        is_null = numpy_of(values.is_null(), may_copy=True)
-        expected = np.where(marks == NOT_WANTED, is_null, value_marks(values) == marks)
-        overwritten = same & ~failed & ~expected
+    asked = np.flatnonzero(same & ~failed)
+    if values is not None and len(asked):
+        values = values if len(asked) == len(values) else take(values, arrow_of(asked))
+        is_null, marks = numpy_of(values.is_null(), may_copy=True), marks[asked]
+        overwritten[asked] = ~np.where(marks == NOT_WANTED, is_null, value_marks(values) == marks)
     return RowStates(same & ~failed & ~overwritten, ~there, there & ~same, failed, overwritten)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -49,8 +50,9 @@ class Results:
         self._store, self._kind = store, kind
         self._folder = f"{COLUMNS}/{column_id}/results"
         self._prefix = f"{identity.hex()}-"
-        self._places: dict[bytes, tuple[int, int]] = {}
+        self._places: dict[bytes, int] = {}
         self._values: list[Any] = []
+        self._ends: list[int] = []
         self._paths: list[str] = []
         self._held = 0
         self.reused = 0
@@ -59,9 +61,14 @@ class Results:
 
     def find(self, digests: Any) -> tuple[Any, Any]:
         """Which rows have a value (a mask), and the values of those, in order."""
-        places = [self._places.get(row.tobytes()) for row in digests]
-        mask = np.array([place is not None for place in places], np.bool_)
-        found = [self._values[place[0]][place[1] : place[1] + 1] for place in places if place is not None]
+        if not self._places:
+            return np.zeros(len(digests), np.bool_), _none(self._kind)
+        places = np.array([self._places.get(key, -1) for key in _keys(digests)], np.int64)
+        mask, found = places >= 0, []
+        for place in places[mask].tolist():
+            number = bisect_right(self._ends, place)
+            start = place - (self._ends[number - 1] if number else 0)
+            found.append(self._values[number][start : start + 1])
         self.reused += len(found)
         return mask, pa.concat_arrays(found) if found else _none(self._kind)
 
@@ -86,11 +93,11 @@ class Results:
         return tuple(self._paths)
 
     def _keep(self, digests: Any, values: Any) -> None:
-        number = len(self._values)
+        first = self._ends[-1] if self._ends else 0
         self._values.append(values)
+        self._ends.append(first + len(values))
         self._held += values.nbytes + 100 * len(values)
-        for place, row in enumerate(digests):
-            self._places.setdefault(row.tobytes(), (number, place))
+        self._places.update(zip(_keys(digests), range(first, self._ends[-1]), strict=True))
 
     def _load(self, store: Store, waiting: Iterable[StoreEntry]) -> None:
         for entry in sorted(waiting, key=lambda item: item.path):
@@ -121,6 +128,11 @@ def remove_results(store: Store, paths: Iterable[str]) -> None:
             store.delete(path)
         except LanceError as error:
             log.warning("%s stays behind: %s", path, error)
+
+
+def _keys(digests: Any) -> list[bytes]:
+    data = np.ascontiguousarray(digests).tobytes()
+    return [data[start : start + 16] for start in range(0, len(data), 16)]
 
 
 def _none(kind: pa.DataType) -> Any:

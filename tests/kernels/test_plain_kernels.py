@@ -14,7 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lance_core.kernels import bits, bytes, distance, distinct, fsst, jit, levels, load_all, postings, quantize, rabit, text
+from lance_core.kernels import (
+    bits,
+    blake2b,
+    bytes,
+    distance,
+    distinct,
+    fsst,
+    jit,
+    levels,
+    load_all,
+    postings,
+    quantize,
+    rabit,
+    text,
+)
 from tests.kernels.symbol_cases import count, encode
 
 Arguments = tuple[Any, ...]
@@ -263,6 +277,18 @@ def rotate_rows(random: np.random.Generator) -> Arguments:
     return _floats(random, dim * count), _too_short(random, signs), dim
 
 
+def digest_slices(random: np.random.Generator) -> Arguments:
+    data, count = random.integers(0, 256, int(random.integers(0, 1500))).astype(np.uint8), int(random.integers(0, 40))
+    ends = random.integers(0, len(data) + 1, count)
+    starts = np.minimum(ends, ends - random.choice([0, 1, 8, 127, 128, 129, 256, 300], count).clip(max=ends))
+    if random.random() < 0.3 and count:
+        (starts, ends)[int(random.integers(0, 2))][int(random.integers(0, count))] = random.choice(
+            [-1, len(data) + 1, 2**62]
+        )
+    state = blake2b.first_state(random.bytes(int(random.integers(0, 17))))
+    return data, starts, ends, state, blake2b.ORDER, blake2b.INITIAL, np.zeros(2 * count, np.uint64)
+
+
 CASES: dict[str, tuple[jit.Kernel, Callable[[np.random.Generator], Arguments]]] = {
     make.__name__: (getattr(module, make.__name__), make)
     for module, makers in (
@@ -276,6 +302,7 @@ CASES: dict[str, tuple[jit.Kernel, Callable[[np.random.Generator], Arguments]]] 
         (quantize, (product_table, product_scan, product_scan_4bit, scaled_l2, scaled_dot)),
         (rabit, (signed_dots, rotate_rows)),
         (fsst, (count, encode)),
+        (blake2b, (digest_slices,)),
     )
     for make in makers
 }
