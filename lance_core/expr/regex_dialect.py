@@ -7,8 +7,8 @@
     [[:^alpha:]&&\\w]  [[^A-Za-z]&&\\w]   classes within classes are known to both; names mean ASCII letters
     \\x{e9} \\b{start}   \\U000000e9 \\m    {name} -> \\{name}    (?U)a+ -> (?:)a+?
 
-What Rust refuses and the module knows (look-around, references to groups) is left as it is, but for recursion, which has
-no bound. https://docs.rs/regex/latest/regex/#syntax
+What Rust refuses and the module knows (look-around, references to groups, atomic groups, recursion) is refused.
+https://docs.rs/regex/latest/regex/#syntax
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ _BORDERS = MappingProxyType(
     {"start": r"\m", "<": r"\m", "end": r"\M", ">": r"\M", "start-half": r"(?<!\w)", "end-half": r"(?!\w)"}
 )
 _FLAGGED = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]+))?([:)])")
-_RECURSION = re.compile(r"\(\?(?:R|[+-]?\d+|&\w*|P>\w*)\)|\(\?\(DEFINE\)")
+_NAMED_GROUP = re.compile(r"\(\?P?<[^\W\d]")
+_ESCAPES = frozenset("afntrvAzbBdDsSwWpPxuU<>")
+"""Letters that mean something behind a backslash; digits would be references to groups."""
 _REPEATED = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
 ONLY_HERE = re.compile(
     r"\\[uUxb]\{|\\[uU<>]|\[.*(?:&&|--|~~)|\[[^\]]*\[(?!:)|\(\?[a-zA-Z]*-?[a-zA-Z]*[xuR]|\(\?[=!(>]|\(\?<[=!]"
@@ -109,6 +111,8 @@ class _Writer:
             self._put(_BORDERS[border[1] or border[2]], len(border[0]))
         elif name := re.compile(r"\\[pP]\{[^}]*\}").match(self.pattern, self.at):
             self._put(name[0], len(name[0]))
+        elif (letter := self.pattern[self.at + 1 : self.at + 2]).isascii() and letter.isalnum() and letter not in _ESCAPES:
+            raise self._refused(f"\\{letter} means nothing")
         else:
             self._put(self.pattern[self.at : self.at + 2], 2)
 
@@ -141,10 +145,10 @@ class _Writer:
             begins = False
 
     def _group(self) -> None:
-        if _RECURSION.match(self.pattern, self.at) and not self.pattern.startswith("(?R)", self.at):
-            raise self._refused("a pattern within itself has no bound")
         flagged = _FLAGGED.match(self.pattern, self.at)
         if flagged is None:
+            if self.pattern.startswith("(?", self.at) and not _NAMED_GROUP.match(self.pattern, self.at):
+                raise self._refused("groups look neither around nor back, and have no other marks than flags and names")
             self.outer.append(self.flags)
             self._put("(", 1)
             if self.pattern.startswith("?", self.at):

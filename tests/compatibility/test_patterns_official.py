@@ -93,8 +93,11 @@ def test_a_pattern_means_what_it_means_officially(tables: tuple[Any, Any], expre
 
 @pytest.mark.parametrize("rows", ["s", "'a(a)' || s"])
 @pytest.mark.parametrize(
-    "pattern", ["(?R)?a", "a(?1)", "(?&n)", "(?P<n>a)(?P>n)", "a++b", "a**", "(?q)a", r"\x{110000}", "(?-u)a"]
-)
+    "pattern",
+    ["(?R)?a", "a(?1)", "(?&n)", "(?P<n>a)(?P>n)", "a++b", "a**", "(?q)a", r"\x{110000}", "(?-u)a", "(?=a)", "(?!a)",
+     "(?<=a)", "(?<!a)", "(?>a)", r"(a)\1", r"(?P<n>a)(?P=n)", r"\Ka", r"\Xa", r"(?=a)\p{Lu}", "(?(1)a|b)", "(?|a|b)",
+     "(?#a)b", r"(?U)a\Z", r"(?U)\ma", r"(?U)\N{DIGIT ONE}", r"[\1a]"],
+)  # fmt: skip
 def test_what_has_no_meaning_is_refused(tables: tuple[Any, Any], pattern: str, rows: str) -> None:
     for call in ("regexp_replace({}, '{}', 'x')", "regexp_count({}, '{}')", "regexp_like({}, '{}')"):
         with pytest.raises(FilterError):
