@@ -231,7 +231,12 @@ def _round(value: Value, digits: Value | None = None) -> Value:
 
 def _round_to(number: Value, places: int) -> Value:
     if not pa.types.is_decimal(number.type):
-        rounded = pc.round(number, ndigits=places, round_mode="half_towards_infinity")
+        if abs(places) > (38 if number.type == pa.float32() else 308):
+            return _round_far(number, places)
+        try:
+            rounded = pc.round(number, ndigits=places, round_mode="half_towards_infinity")
+        except pa.ArrowInvalid:
+            return _round_far(number, places)
         # Arrow leaves the smallest numbers of all as they are.
         least = constant(np.finfo(np.float32 if number.type == pa.float32() else np.float64).tiny.item(), number.type)
         return pc.if_else(pc.less(pc.abs(number), least), pc.multiply(number, constant(0.0, number.type)), rounded)
@@ -240,6 +245,18 @@ def _round_to(number: Value, places: int) -> Value:
     wider = decimals.like(kind, min(kind.precision + 1, 76 if kind.bit_width > 128 else 38), scale)
     rounded = decimals.rescale(number, wider) if places >= 0 else decimals.to_tens(number, -places, wider)
     return pc.cast(rounded, decimals.like(kind, kind.precision, scale))
+
+
+def _round_far(number: Value, places: int) -> Value:
+    """Where so many digits are beyond the type: infinity, or NaN where even a power of ten is none of its numbers."""
+    column = repeat(number, 1) if is_scalar(number) else number
+    values = numpy_of(pc.fill_null(column, 0.0))
+    with np.errstate(all="ignore"):
+        power = values.dtype.type(10.0) ** values.dtype.type(places)
+        scaled = values * power
+        rounded = np.trunc(scaled + np.copysign(values.dtype.type(0.5), scaled)) / power
+    made = pc.if_else(column.is_valid(), arrow_of(rounded, column.type), constant(None, column.type))
+    return made[0] if is_scalar(number) else made
 
 
 def _power(base: Value, exponent: Value) -> Value:

@@ -210,16 +210,21 @@ def _sliced(found: Difference) -> bool:
 
 
 def _nan(found: Difference) -> bool:
-    """A NaN that was reckoned, put in order or counted once."""
-    orders = _calls(found, "greatest", "least", r"(?:array|list)_(?:min|max|sort|distinct|union|except|intersect)")
+    """A NaN that was reckoned, in a list that is put in order."""
+    orders = _calls(found, r"(?:array|list)_(?:min|max|sort)")
     reckons = re.search(r" (\+|-|\*|/|%) |\b(ln|log\w*|sqrt|power|pow|atan2|acos|asin)\(", found.expression)
-    return orders and reckons is not None and found.kind == "value" and "nan" in found.theirs
+    return orders and reckons is not None and found.kind == "value" and "nan" in found.mine + found.theirs
 
 
 def _rounded(found: Difference) -> bool:
-    """Decimals that were rounded, of which the planner knows the scale of the argument."""
-    kinds = [_type(answer).partition("(")[0] for answer in (found.mine, found.theirs)]
-    return found.kind == "type" and _calls(found, "round") and all(kind.startswith("decimal") for kind in kinds)
+    """Rounded decimals beside others: here with the digits of these, there often without, and then these are cut."""
+    beside = re.search(r"\b(coalesce|nvl|ifnull|nvl2|nullif|greatest|least|make_array|CASE)\b.*\bround\(", found.expression)
+    operates = re.search(r"round\([^()]*\) [-+*/%] |[-+*/%] \(?round\(", found.expression)
+    kinds = [re.search(r"decimal\d+\(\d+, (-?\d+)\)", _type(answer)) for answer in (found.mine, found.theirs)]
+    if (beside is None and operates is None) or None in kinds:
+        return False
+    scales = [int(kind[1]) for kind in kinds if kind is not None]
+    return found.kind == "type" or (found.kind == "value" and scales[1] < scales[0])
 
 
 def _counted(found: Difference) -> bool:
@@ -309,7 +314,11 @@ KEPT = (
         "array_position(deep, NULL)",
         lambda d: (
             "list<item: list" in d.types
-            and bool(re.search(r"\w*(position|indexof|positions)\(|(replace\w*|remove\w*)\(.*NULL", d.expression))
+            and bool(
+                re.search(
+                    r"\w*(position|indexof|positions)\(|(replace\w*|remove\w*)\((deep, (li|ll|lll),|.*NULL)", d.expression
+                )
+            )
         ),
     ),
     Kept(
@@ -323,7 +332,7 @@ KEPT = (
     Kept("nulls of a list", "array_has([NULL, 2], i32)", _null_in_list),
     Kept("slices of null", "array_append(array_slice(li, 0, -1), 7)", _sliced),
     Kept("signs of NaN", "array_min(make_array(f64 - f64, 1.0))", _nan),
-    Kept("rounded decimals", "coalesce(round(huge, 0), abs(dec5))", _rounded),
+    Kept("rounded decimals", "coalesce(round(dec, 0), dec)", _rounded),
 )
 
 
