@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from lance_core.arrays import Bools
 from lance_core.arrow.digests import row_digests, type_signature
-from lance_core.arrow.pick import take
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.format.declared import EVIDENCE_SIZE
+from lance_core.pick import take
 
 FAILED, NOT_WANTED = 1, 2
 _RESERVED = 4
