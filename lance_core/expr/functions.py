@@ -199,9 +199,13 @@ def _filled(result: Value, value: Value, kind: pa.DataType) -> Value:
     return pc.replace_with_mask(result, missing, cast_common(value.filter(missing), kind)) if result.null_count else result
 
 
+_AS_COMMON = ({"date", "int"}, {"bytes", "text"})
+"""Families that do not compare elsewhere."""
+
+
 def _nullif(left: Value, right: Value) -> Value:
     first, second = as_common((left, right), compared=True)
-    pair = (first, second) if {family_of(left.type), family_of(right.type)} == {"date", "int"} else (left, right)
+    pair = (first, second) if {family_of(left.type), family_of(right.type)} in _AS_COMMON else (left, right)
     return pc.if_else(pc.fill_null(compare("=", *pair), False), constant(None, first.type), first)
 
 

@@ -143,11 +143,17 @@ def _narrow(found: Difference) -> bool:
         return "list" in found.mine and _type(found.theirs) in (
             re.sub("int64", narrow, _type(found.mine)) for narrow in _NARROW
         )
-    nested = re.search(r"\([^()]*(\([^()]*\)[^()]*)* (\+|-|\*|<<) [^()]*(\([^()]*\)[^()]*)*\)|-\(?\w+\b", found.expression)
-    return found.kind in ("value", "rows") and nested is not None and not _has(found, "halffloat")
+    nested = _reckons_inside(found.expression) or re.search(r"-\(?\w+\b", found.expression) is not None
+    return found.kind in ("value", "rows") and nested and not _has(found, "halffloat")
 
 
 _NARROW = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64", "int64")
+
+
+def _reckons_inside(text: str) -> bool:
+    """Whether an operator stands within parentheses, at any depth."""
+    depth = [text.count("(", 0, at.start()) - text.count(")", 0, at.start()) for at in re.finditer(r" (\+|-|\*|<<) ", text)]
+    return any(each > 0 for each in depth)
 
 
 def _half(found: Difference) -> bool:
@@ -196,10 +202,12 @@ def _only(answer: str, *values: str) -> bool:
 
 def _null_in_list(found: Difference) -> bool:
     """A list that the expression makes, and a null for false, or no row where false is not."""
-    made = any(
-        (_arguments(found, name) or [""])[0].startswith(("[", "make_array(", "make_list("))
-        for name in ("array_has", "array_contains", "list_has", "list_contains")
-    )
+    names = ("array_has", "array_contains", "list_has", "list_contains")
+    lists = [_arguments(found, name)[0] for name in names if _arguments(found, name)]
+    constant = any(not {*re.findall(r"\w+", each)} & {*_columns(found)} for each in lists)
+    if constant and _only(found.theirs, "False") and _only(found.mine, "None"):
+        return True  # of an empty one
+    made = any(each.startswith(("[", "make_array(", "make_list(")) for each in lists)
     return made and _only(found.theirs, "None") and _only(found.mine, "False")
 
 
@@ -210,7 +218,10 @@ def _sliced(found: Difference) -> bool:
 
 
 def _nan(found: Difference) -> bool:
-    """A NaN that was reckoned, in a list that is put in order."""
+    """A NaN that was reckoned in a list that is put in order, or the logarithm of a single float beside other numbers."""
+    single = any(kind == "float" for kind in _columns(found).values()) and _calls(found, "ln", r"log\w*")
+    if _calls(found, "greatest", "least") and single and found.kind == "value":
+        return "nan" in found.mine + found.theirs
     orders = _calls(found, r"(?:array|list)_(?:min|max|sort)")
     reckons = re.search(r" (\+|-|\*|/|%) |\b(ln|log\w*|sqrt|power|pow|atan2|acos|asin)\(", found.expression)
     return orders and reckons is not None and found.kind == "value" and "nan" in found.mine + found.theirs

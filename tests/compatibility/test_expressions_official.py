@@ -76,6 +76,9 @@ def test_a_kept_difference_is_still_one(sweeps: list[Sweep], row: object) -> Non
         ("signs of NaN", "array_max(make_array(f64 - f64, 1.0))"),
         ("signs of NaN", "array_sort(make_array(f64 - f64, 1.0))"),
         ("signs of NaN", "array_min(make_array(sqrt(f64), 1.0))"),
+        ("signs of NaN", "greatest(ln(f32), 1.0)"),
+        ("nulls of a list", "array_has(array_slice([1, 2, 3], 0, 0), nullif(i32, i32))"),
+        ("narrow integers", "nullif((array_max(array_concat(li, li)) * i8), array_length(lt))"),
         ("timestamps of numbers", "date_part('second', CAST(i64 AS timestamp))"),
         ("formats of a constant", "date_format(timestamp '2020-02-29 01:02:03', '%Y' || s)"),
         ("lists of lists", "array_replace(deep, ll, [1.5])"),
@@ -89,7 +92,14 @@ def test_further_examples_of_rows(sweeps: list[Sweep], name: str, expression: st
 
 @pytest.mark.parametrize(
     "expression",
-    ["f64 - f64 > 1.0", "greatest(f64 - f64, 1.0)", "CAST(i32 AS timestamp)", "round(huge, 0)", "round(dec, 0)"],
+    [
+        "f64 - f64 > 1.0",
+        "greatest(ln(f64), 1.0)",
+        "greatest(f64 - f64, 1.0)",
+        "CAST(i32 AS timestamp)",
+        "round(huge, 0)",
+        "round(dec, 0)",
+    ],
 )
 def test_what_the_rows_call_a_contradiction_is_one(sweeps: list[Sweep], expression: str) -> None:
     """The official answers beside which those of the rows contradict: they are the same here."""
@@ -133,6 +143,7 @@ def test_a_sample_of_trees_has_the_official_values_and_types(sweeps: list[Sweep]
         "concat_ws(s, 'a', '2020-02-29')",
         "levenshtein(ls, NULL)",
         "round(i8, i32)",
+        "nullif(raw, 'a')",
         "round(f32, 40)",
         "round(f64, -400)",
         "round(f32, i8)",
