@@ -29,7 +29,7 @@ def doctor(table: Table, output: Output, deep: bool) -> None:
     elif not found:
         output.message(f"{table.uri} is healthy" + ("" if deep else ": all files are there; --deep also reads them"))
     for item in () if output.as_json else found:
-        say(f"{item.severity}: {item.title} ({item.size:g} {item.unit}) [{item.code}]")
+        say(f"{item.severity}: {item.title} ({item.extent}) [{item.code}]")
         say(f"    {item.cost}")
         for pair in item.details.get("between", ()):
             mine, other = (_party(pair[name], pair[key]) for name, key in _PARTIES)

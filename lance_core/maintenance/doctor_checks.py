@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from shlex import quote
 
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
@@ -99,7 +100,7 @@ def stale_indices(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 code="stale-index", severity="warning", title=f"Index {name} does not cover {share:.0%} of the rows",
                 size=rows, unit="rows", cost="Each search scans these rows.",
-                cure=f'lance_core.dataset("{patient.uri}").optimize.optimize_indices()', details={"index": name},
+                cure=f"lance index optimize {patient.uri} {quote(name)}", details={"index": name},
             )  # fmt: skip
 
 
@@ -124,7 +125,7 @@ def many_segments(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 code="many-index-segments", severity="warning", title=f"Index {name} has {count} segments",
                 size=count, unit="segments", cost="Each search opens every segment.",
-                cure=f'lance_core.dataset("{patient.uri}").optimize.optimize_indices(index_names=["{name}"])',
+                cure=f"lance index optimize {patient.uri} {quote(name)}",
                 details={"index": name},
             )  # fmt: skip
 

@@ -29,6 +29,12 @@ class Finding:
     cure: str
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def extent(self) -> str:
+        """`size` in `unit` as people say it: "50 fragments", "1 attempt"."""
+        one = self.unit.removesuffix("s") if self.size == 1 and self.unit.isalpha() else self.unit
+        return f"{self.size:g} {one}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)

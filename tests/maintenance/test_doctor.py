@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
 from lance_core.maintenance.doctor import diagnose
+from lance_core.maintenance.findings import Finding
 from lance_core.maintenance.policy import ServiceLevels
 from lance_core.publish.decisions import CommittedWork, say_committed
 
@@ -231,6 +233,27 @@ def test_the_command_prints_sizes_and_cures_and_exits_with_1_for_errors(tmp_path
     broken = str(tmp_path / "b.lance")
     damaged(broken)
     assert CliRunner().invoke(cli, ["doctor", broken, "--deep"]).exit_code == 1
+
+
+@pytest.mark.parametrize("code", ["stale-index", "many-index-segments"])
+def test_the_cure_of_an_index_is_a_command_that_mends_it(code: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    SICK[code][0](uri)
+    (found,) = [item for item in diagnose(uri, levels=LEVELS) if item.code == code]
+    program, *arguments = shlex.split(found.cure)
+    assert program == "lance"
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    assert code not in {item.code for item in diagnose(uri, levels=LEVELS)}
+
+
+def test_one_of_many_is_said_so() -> None:
+    said = {"code": "c", "severity": "note", "title": "t", "cost": "", "cure": ""}
+    for size, unit, extent in (
+        (1, "attempts", "1 attempt"),
+        (2, "attempts", "2 attempts"),
+        (1, "percent of all rows", None),
+    ):
+        assert Finding(**said, size=size, unit=unit).extent == (extent or f"{size} {unit}")  # type: ignore[arg-type]
 
 
 def test_conflicts_name_who_met_whom(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.io.resolve import resolve_store
-from lance_core.maintenance.facts.history import versions_page
+from lance_core.maintenance.facts.history import schema_page, versions_page
 
 STEPS: dict[str, Callable[[ModuleType, str], object]] = {
     "append": lambda library, uri: library.write_dataset(rows(100, 50), uri, mode="append"),
@@ -37,8 +38,26 @@ def data_files(uri: str) -> dict[str, int]:
 def test_bytes_are_those_of_the_new_files(library: ModuleType, step: str, tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     library.write_dataset(rows(0, 100), uri, max_rows_per_file=25)
+    assert_the_newest_brought_its_files(uri, lambda: STEPS[step](library, uri))
+
+
+def assert_the_newest_brought_its_files(uri: str, act: Callable[[], object]) -> dict[str, Any]:
     before = data_files(uri)
-    STEPS[step](library, uri)
+    act()
     added = sum(size for name, size in data_files(uri).items() if name not in before)
-    newest = versions_page(resolve_store(uri))["versions"][0]
+    newest: dict[str, Any] = versions_page(resolve_store(uri))["versions"][0]
     assert added > 0 and newest["bytes_added"] == added
+    return newest
+
+
+def test_a_refresh_is_called_so_and_has_its_bytes(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance_core.write_dataset(rows(0, 100), uri, max_rows_per_file=25)
+    lance_core.declare_column(uri, "loud", sql="upper(text)")
+    newest = assert_the_newest_brought_its_files(uri, lambda: lance_core.refresh_columns(uri))
+    assert newest["kind"] == "refresh"
+    updated = assert_the_newest_brought_its_files(
+        uri, lambda: lance_core.dataset(uri).update({"text": "'new'"}, where="id < 30")
+    )
+    assert updated["kind"] == "update"
+    assert [step["kind"] for step in schema_page(resolve_store(uri))["evolution"]] == ["columns"]

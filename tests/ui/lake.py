@@ -52,6 +52,7 @@ def make_lake(base: Path) -> None:
     make_sick(base / "shop" / "clicks.lance")
     make_doubtful(base / "shop" / "doubtful.lance")
     make_wide(base / "shop" / "features.lance")
+    make_declared(base / "shop" / "reviews.lance")
     make_broken(base / "shop" / "broken.lance")
     make_crowded(base / "shop" / "crowded.lance")
     make_torn(base / "shop" / "torn.lance")
@@ -103,9 +104,20 @@ def make_crowded(uri: Path) -> None:
         (uri / "data" / f"left-{number:06}.lance").touch()
 
 
+def make_declared(uri: Path) -> None:
+    """Two declared columns: one is fresh, the other nobody has refreshed yet."""
+    lance_core.write_dataset(products(0, 60), str(uri))
+    for name, sql in (("loud", "upper(review)"), ("shelf", "id % 9")):
+        lance_core.declare_column(str(uri), name, sql=sql)
+    lance_core.refresh_columns(str(uri), ["loud"])
+
+
 def make_wide(uri: Path) -> None:
-    """A column added many times: the columns of its fragment are in nine files."""
-    lance_core.write_dataset(rows(0, 50), str(uri))
+    """2,000 columns, of which some were added one by one: those of its fragment are in ten files."""
+    broad = rows(0, 50)
+    for number in range(2_000 - 3 - 8 - 10):
+        broad = broad.append_column(f"broad_{number}", broad["id"])
+    lance_core.write_dataset(broad, str(uri))
     for number in range(8):
         lance_core.dataset(str(uri)).add_columns({f"feature_{number}": f"id * {number}"})
     lance_core.dataset(str(uri)).add_columns({f"extra_{number}": f"id + {number}" for number in range(10)})

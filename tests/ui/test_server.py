@@ -22,7 +22,7 @@ pytestmark = pytest.mark.airflow
 
 MANY = "big.lance"
 BROKEN, CROWDED, TORN = "shop/broken.lance", "shop/crowded.lance", "shop/torn.lance"
-OTHERS = ("shop/doubtful.lance", "shop/features.lance", BROKEN, CROWDED, TORN)
+OTHERS = ("shop/doubtful.lance", "shop/features.lance", "shop/reviews.lance", BROKEN, CROWDED, TORN)
 ORDERS, CLICKS, PRODUCTS = "shop/orders.lance", "shop/clicks.lance", "shop/products.lance"
 
 

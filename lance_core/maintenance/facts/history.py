@@ -20,6 +20,7 @@ from lance_core.commit.transactions import transaction_of
 from lance_core.dataset.maintain.compact_plan import bytes_of
 from lance_core.dataset.refs.tags import list_tags
 from lance_core.errors import FormatError
+from lance_core.format.declared import is_evidence
 from lance_core.format.fragment import Fragment
 from lance_core.format.schema import Schema
 from lance_core.io.parallel import each
@@ -101,23 +102,22 @@ def _entry(item: _Read, previous: _Read | None, rows: Mapping[int, int], tags: M
     manifest, transaction = item.opened.manifest, item.transaction
     before = 0 if item.version == 1 else rows.get(item.version - 1)
     changed = None if before is None else manifest.num_rows - before
-    writers = [] if transaction is None else writers_in(transaction.properties)
+    writers = _writers(item)
     new = None if transaction is None else new_fragments(transaction)
-    name = None if transaction is None else transaction.operation.name
     return {
         "version": item.version,
         "timestamp": manifest.timestamp_ns / 1e9,
-        "operation": name,
-        "kind": "compact" if changed == 0 and merges_column_files(transaction) else _kind(name, writers),
+        "operation": _name(item),
+        "kind": _kind(item, writers, changed=changed),
         "rows": manifest.num_rows,
         "rows_changed": changed,
-        "bytes_added": _column_bytes(item, previous) if new is None else sum(map(bytes_of, new)),
+        "bytes_added": _column_bytes(item, previous) if not new else sum(map(bytes_of, new)),
         "fragments_added": None if new is None else len(new),
         "read_version": None if transaction is None else transaction.read_version,
         "rebased": item.rebased,
         "uuid": None if transaction is None else transaction.uuid,
         "tags": sorted(tags.get(item.version, [])),
-        "summary": _summary(name, changed),
+        "summary": _summary(_name(item), changed),
         "writers": writers,
         "properties": {}
         if transaction is None
@@ -125,11 +125,25 @@ def _entry(item: _Read, previous: _Read | None, rows: Mapping[int, int], tags: M
     }
 
 
-def _kind(operation: str | None, writers: Sequence[Json]) -> str:
-    noted = {writer.get("operation") for writer in writers}
-    if operation == "Update" and "merge" in noted:
-        return "merge"
-    return _KINDS.get(operation or "", "other")
+def _writers(item: _Read) -> list[Json]:
+    return [] if item.transaction is None else [*writers_in(item.transaction.properties)]
+
+
+def _name(item: _Read) -> str | None:
+    return None if item.transaction is None else item.transaction.operation.name
+
+
+def _kind(item: _Read, writers: Sequence[Json], *, changed: int | None) -> str:
+    if changed == 0 and merges_column_files(item.transaction):
+        return "compact"
+    operation = None if item.transaction is None else item.transaction.operation
+    if isinstance(operation, Update):
+        if "merge" in {writer.get("operation") for writer in writers}:
+            return "merge"
+        evidence = {field.id for field in item.opened.manifest.schema.top_level if is_evidence(field)}
+        if evidence.intersection(operation.fields_modified):
+            return "refresh"
+    return _KINDS.get(_name(item) or "", "other")
 
 
 def _summary(operation: str | None, changed: int | None) -> str:
@@ -151,8 +165,8 @@ def new_fragments(transaction: Transaction) -> Sequence[Fragment] | None:
 def _column_bytes(item: _Read, previous: _Read | None) -> int | None:
     """Bytes of the files that an operation put beside those of known fragments; None for operations without any."""
     operation = None if item.transaction is None else item.transaction.operation
-    if previous is None or not isinstance(operation, (Merge, DataReplacement)):
-        return None
+    if previous is None or not isinstance(operation, (Merge, DataReplacement, Update)):
+        return 0 if isinstance(operation, (Append, Overwrite, Rewrite, Update)) else None
     known = {file.path for fragment in previous.opened.manifest.fragments for file in fragment.files}
     files = (file for fragment in item.opened.manifest.fragments for file in fragment.files)
     return sum(file.file_size_bytes or 0 for file in files if file.path not in known)
@@ -198,7 +212,8 @@ def schema_page(store: Store, *, limit: int = MAX_VERSIONS) -> Json:
                 {
                     "version": after.version,
                     "timestamp": after.opened.manifest.timestamp_ns / 1e9,
-                    "operation": None if after.transaction is None else after.transaction.operation.name,
+                    "operation": _name(after),
+                    "kind": _kind(after, _writers(after), changed=None),
                     "changes": changes,
                 }
             )

@@ -62,7 +62,7 @@ def test_errors_are_called_what_they_are_and_moments_are_ago(visit: Visit, serve
 def test_columns_are_found_by_words(visit: Visit, server: Server) -> None:
     page = visit(f"#/table/{server.tables['shop/features.lance']}/schema")
     columns = "table[aria-label=Columns] tbody tr"
-    page.wait(lambda: len(page.all(columns)) == 21, "all columns")
+    page.wait(lambda: page.script(f"return document.querySelectorAll('{columns}').length") == 2_000, "all columns")
     page.type("input[aria-label='Filter the columns']", "extra_7")
     page.wait(lambda: [item.text.split()[0] for item in page.all(columns)] == ["extra_7"], "one column")
     page.type("input[aria-label='Filter the columns']", "no such column")
@@ -219,3 +219,18 @@ def test_work_of_a_dag_stands_with_its_run_and_says_what_is_gone(visit: Visit) -
     assert len(page.all(".lance-ui .piece")) == 7
     page.click(".lance-ui .run summary")
     page.wait(lambda: not any(item.is_displayed() for item in page.all(".lance-ui .piece")), "the run closed")
+
+
+def test_declared_columns_say_how_fresh_they_are(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/reviews.lance']}")
+    page.read("loud", "#declared")
+    shares = {
+        item.text.split()[0]: page.script("return arguments[0].querySelector('[role=img]').ariaLabel", item)
+        for item in page.all("#declared li")
+    }
+    assert shares == {
+        "loud": "100 % of the rows are known to be fresh",
+        "shelf": "0 % of the rows are known to be fresh",
+    }
+    assert "never refreshed" in page.text("#declared") and " ago" in page.text("#declared")
+    assert "NaN" not in page.text() and page.overflow() <= 0

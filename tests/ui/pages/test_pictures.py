@@ -20,6 +20,7 @@ PICTURES = {
     "pages-table": ("#/table/{clicks}", "light", (1360, 900)),
     "pages-table-dark": ("#/table/{clicks}", "dark", (1360, 900)),
     "pages-fragments": ("#/table/{clicks}/fragments", "light", (1360, 700)),
+    "pages-declared": ("#/table/{reviews}", "light", (1360, 700)),
     "pages-schema": ("#/table/{products}/schema", "light", (1360, 700)),
     "pages-doctor": ("#/table/{clicks}/doctor", "light", (1360, 700)),
     "pages-rows": ("#/table/{products}/rows", "light", (1360, 700)),
@@ -60,7 +61,7 @@ def test_a_picture(visit: Visit, server: Server, tmp_path: Path, name: str) -> N
     page = visit("#/")
     page.size(*size)
     page.prefer(scheme)
-    tables = {key: server.tables[f"shop/{key}.lance"] for key in ("clicks", "products", "orders")}
+    tables = {key: server.tables[f"shop/{key}.lance"] for key in ("clicks", "products", "orders", "reviews")}
     page.open(f"lance/{path.format(**tables)}")
     page.see(".section, .strip")
     page.see("table tbody tr, .bar-row, .findings li")

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { argumentsOf } from "../src/actions/use-action";
 import { fillOf, groupsOf, operationText, versionText } from "../src/lib/kinds";
 
-const KINDS = ["append", "merge", "update", "delete", "overwrite", "compact", "index", "columns", "config", "restore", "other"];
+const KINDS = ["append", "merge", "update", "refresh", "delete", "overwrite", "compact", "index", "columns", "config", "restore", "other"];
 
 test("every kind of version has a colour and stands in one group", () => {
   expect(groupsOf(KINDS).flatMap((group) => group.kinds).sort()).toEqual([...KINDS].sort());
@@ -28,6 +28,7 @@ test.each([
   [2, "Update", "merge", "merge"],
   [2, "Update", "update", "update"],
   [2, "Update", "compact", "merge column files"],
+  [2, "Update", "refresh", "refresh columns"],
   [2, "CreateIndex", "index", "build index"],
   [2, "Rewrite", "compact", "compact"],
   [2, "Append", "append", "append"],

@@ -51,6 +51,7 @@ export interface SchemaAnswer extends Made {
     readonly version: number;
     readonly timestamp: number | null;
     readonly operation: string | null;
+    readonly kind: string;
     readonly changes: readonly Change[];
   }[];
   readonly complete: boolean;

@@ -8,7 +8,7 @@ export interface Group {
 
 export const GROUPS: readonly Group[] = [
   { name: "new rows", fill: "fill-1", kinds: ["append"] },
-  { name: "changed rows", fill: "fill-2", kinds: ["merge", "update", "overwrite", "restore"] },
+  { name: "changed rows", fill: "fill-2", kinds: ["merge", "update", "refresh", "overwrite", "restore"] },
   { name: "removed rows", fill: "fill-bad", kinds: ["delete"] },
   { name: "upkeep", fill: "fill-3", kinds: ["compact", "index"] },
   { name: "schema and settings", fill: "fill-5", kinds: ["columns", "config", "other"] },
@@ -34,11 +34,13 @@ const WORDS: Readonly<Record<string, string>> = {
   UpdateConfig: "set config",
 };
 
+const UPDATES: Readonly<Record<string, string>> = { compact: "merge column files", merge: "merge", refresh: "refresh columns" };
+
 /** What a version is called by who wrote it: the words of the operators, where the format has its own. */
 export function versionText(version: { readonly version: number; readonly operation: string | null; readonly kind: string }): string {
   const { operation, kind } = version;
   if (operation === "Overwrite" && version.version === 1) return "create";
-  if (operation === "Update") return kind === "merge" ? "merge" : kind === "compact" ? "merge column files" : "update";
+  if (operation === "Update") return UPDATES[kind] ?? "update";
   return WORDS[operation ?? ""] ?? operationText(operation);
 }
 

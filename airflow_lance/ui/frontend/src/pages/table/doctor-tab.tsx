@@ -71,5 +71,5 @@ function Found({ finding, answer, ask, reload }: TabProps & { finding: Finding }
 function sizeText(finding: Finding): string {
   if (finding.unit === "bytes") return bytes(finding.size);
   if (finding.unit === "share") return percent(finding.size);
-  return `${count(finding.size)} ${finding.unit}`;
+  return `${count(finding.size)} ${finding.size === 1 ? finding.unit.replace(/^(\w+)s$/, "$1") : finding.unit}`;
 }

@@ -7,7 +7,7 @@ import type { Field } from "../../api/types";
 import { useResource } from "../../api/use-resource";
 import { matchingFields } from "../../lib/fields";
 import { ago, exact, plural } from "../../lib/format";
-import { operationText } from "../../lib/kinds";
+import { operationText, versionText } from "../../lib/kinds";
 import { useRefusal, useRows } from "../../me";
 import { Button } from "../../ui/button";
 import { Section } from "../../ui/section";
@@ -147,8 +147,8 @@ function Evolution({ answer }: { answer: SchemaAnswer }) {
         <li key={step.version} className="stack tight">
           <span>
             <b>Version {step.version}</b>{" "}
-            <span className="soft" title={exact(step.timestamp)}>
-              {operationText(step.operation)}, {ago(step.timestamp, answer.made_at)}
+            <span className="soft" title={`${operationText(step.operation)}, ${exact(step.timestamp)}`}>
+              {versionText(step)}, {ago(step.timestamp, answer.made_at)}
             </span>
           </span>
           <ChangeList changes={step.changes as readonly Change[]} />
