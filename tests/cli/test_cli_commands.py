@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -45,6 +46,15 @@ def plain(*arguments: str) -> Any:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.output)
+
+
+def test_names_are_completed_as_the_page_says(uri: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
+    (shell,) = re.findall(r"_LANCE_COMPLETE=(\w+)_source lance", page)
+    script = CliRunner().invoke(cli, [], prog_name="lance", env={"_LANCE_COMPLETE": f"{shell}_source"})
+    assert "_LANCE_COMPLETE=bash_complete" in script.output
+    asked = {"_LANCE_COMPLETE": f"{shell}_complete", "COMP_WORDS": "lance index o", "COMP_CWORD": "2"}
+    assert CliRunner().invoke(cli, [], prog_name="lance", env=asked).output.split() == ["plain,optimize"]
 
 
 def test_info(uri: str) -> None:
