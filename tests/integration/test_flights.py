@@ -22,7 +22,8 @@ from airflow_stack import AirflowStack, StackError
 from lance_core.spark.argument import decode_argument, is_encoded
 
 MONTHS, ROWS = 4, 109_119
-"""The first of them; `test_demo.py` has all twelve."""
+"""The first of them: a month takes about 25 s with Spark, of a suite that shall take 20 minutes. All twelve, and all twelve
+again, are among the long tests (`test_demo.py`)."""
 TEXT = ("carrier", "tailnum", "origin", "dest")
 
 
