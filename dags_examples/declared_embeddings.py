@@ -14,7 +14,7 @@ is filled and indexed, the index is compared with an exact search, and one versi
 `lance_switch_back` undoes it.
 
 A model takes the place of the function that hashes words (`hash_embedding.py`); give it another `version` when it means
-something else. Places come from the environment: TEXTS_TABLE. Needs the pool `lance_texts` with one slot.
+something else. Places come from the environment: DECLARED_TEXTS_TABLE. Needs the pool `lance_texts` with one slot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
 from airflow_lance.operators.switch_column import LanceSwitchColumn, LanceSwitchColumnOperator
 from airflow_lance.operators.transaction import LanceTransaction
 
-TABLE = os.environ.get("TEXTS_TABLE", "/tmp/lance/declared_texts.lance")
+TABLE = os.environ.get("DECLARED_TEXTS_TABLE", "/tmp/lance/declared_texts.lance")
 POOL = "lance_texts"
 FUNCTION = "hash_embedding:embed"
 PARAMETERS = {"num_partitions": 8, "num_sub_vectors": 32, "metric": "cosine"}

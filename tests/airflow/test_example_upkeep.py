@@ -69,7 +69,7 @@ def test_declared_embeddings(tmp_path: Path, connected: None, run_dag: Any, monk
     import pyarrow as pa
 
     uri = tmp_path / "texts.lance"
-    module = load_example("declared_embeddings", monkeypatch, TEXTS_TABLE=uri)
+    module = load_example("declared_embeddings", monkeypatch, DECLARED_TEXTS_TABLE=uri)
     dag = dag_of(module, "lance_declared_embeddings")
     texts = hash_embedding.paragraphs().slice(0, 1200)
     monkeypatch.setattr(hash_embedding, "paragraphs", lambda: texts.slice(0, 600))

@@ -94,6 +94,7 @@ def stack(place: Path, temporary: Path, spark_env: dict[str, str], cluster: Spar
         "MAPPED_TABLE": str(place / "mapped.lance"),
         "MAPPED_RAW": str(place / "mapped-raw"),
         "TEXTS_TABLE": str(place / "texts.lance"),
+        "DECLARED_TEXTS_TABLE": str(place / "declared_texts.lance"),
         "GDPR_TABLE": str(place / "gdpr.lance"),
         "MAINTAINED_FOLDER": str(place / "maintained"),
         "MAINTAINED_BACKOFF_SECONDS": "0",

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 import pytest
 from airflow_stack import AirflowStack
 
+import lance_core
+
 
 def _run(stack: AirflowStack, dag_id: str, turn: int, conf: dict[str, Any] | None = None) -> str:
     """Trigger a DAG, and wait until it has so many runs that ended well; the id of the new one."""
@@ -87,6 +89,38 @@ def test_embeddings_compute_only_what_is_new(stack: AirflowStack, place: Path) -
     table.validate()
     assert (table.count_rows(), table.count_rows("embedding IS NULL")) == (before + 1, 0), "the one that went came again"
     assert "2 rows had no value and were computed" in stack.task_log(dag_id, run_id, "vectors.add")
+
+
+@pytest.mark.slow
+def test_declared_embeddings_are_true_on_the_second_day_and_after_a_switch(stack: AirflowStack, place: Path) -> None:
+    """Between the runs a paragraph goes, another is changed, and one comes that no later run brings."""
+    uri = place / "declared_texts.lance"
+    _run(stack, "lance_declared_embeddings", 1)
+    table = lance.dataset(uri)
+    before = table.count_rows()
+    table.delete("id = 0")
+    lance.dataset(uri).update({"text": "'a sorted list'"}, where="id = 5")
+    others = pa.table({"id": [10**6], "topic": ["new"], "text": ["a paragraph that stands in no reference"]})
+    lance_core.write_dataset(others, uri, mode="append")
+    run_id = _run(stack, "lance_declared_embeddings", 2)
+    assert stack.xcom("lance_declared_embeddings", run_id, "refresh")["columns"]["embedding"]["left"] == 0
+    assert _vectors_are_of(uri, "") == before + 1
+    assert len(stack.xcom("lance_declared_embeddings", run_id, "search")) == 5
+    _run(stack, "lance_switch_embedding", 1)
+    assert _vectors_are_of(uri, "2") == before + 1
+    _run(stack, "lance_switch_back", 1)
+    assert _vectors_are_of(uri, "") == before + 1
+
+
+def _vectors_are_of(uri: Path, salt: str) -> int:
+    """The number of rows, each of which has the vector that its text has by a model."""
+    import hash_embedding
+
+    table = lance.dataset(uri)
+    table.validate()
+    rows = table.to_table(columns=["text", "embedding"]).to_pylist()
+    assert all(row["embedding"] == hash_embedding.vector_of(row["text"], salt).tolist() for row in rows)
+    return len(rows)
 
 
 @pytest.mark.slow
