@@ -169,7 +169,7 @@ def test_a_table_says_what_it_is_whose_and_who_uses_it(visit: Visit, server: Ser
     page.type("input[type=search]", "owner:shop@example")
     page.wait(lambda: len(page.all(ROWS)) == 1, "the table of that owner")
     page.read("what is sold", ROWS)
-    page.type("input[type=search]", "column:embedding")
+    page.type("input[type=search]", "column:cheap")
     page.wait(lambda: len(page.all(ROWS)) == 1, "the table with that column")
     page.open(f"lance/#/table/{server.tables['shop/products.lance']}")
     page.read("what is sold", ".head")
