@@ -94,12 +94,25 @@ def array_of(values: Sequence[object], kind: pa.DataType) -> pa.Array[Any]:
         except OverflowError:
             pass  # nosec B110: pyarrow refuses it with its own words
     if kind in (_STRING, _BINARY) and types == {str if kind == _STRING else bytes}:
-        bodies = [value.encode() if isinstance(value, str) else cast("bytes", value) for value in values]
-        ends = np.cumsum([0, *map(len, bodies)])
-        if ends[-1] < 2**31:
-            buffers = [None, pa.py_buffer(cast("Any", ends.astype(np.int32))), pa.py_buffer(b"".join(bodies))]
-            return cast("pa.Array[Any]", pa.Array.from_buffers(cast("Any", kind), len(bodies), buffers))
+        found = _of_bodies(values, kind)
+        if found is not None:
+            return found
     return cast("pa.Array[Any]", pa.array(cast("Any", values), cast("Any", kind)))
+
+
+def _of_bodies(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | None:
+    """Texts or bytes as an array; None where their offsets need 64 bits."""
+    plain = "".join(values) if kind == _STRING else ""
+    if plain.isascii() and kind == _STRING:  # a character is a byte, so that no text is encoded alone
+        lengths, whole = map(len, values), plain.encode()
+    else:
+        bodies = [value.encode() if isinstance(value, str) else value for value in values]
+        lengths, whole = map(len, bodies), b"".join(bodies)
+    if len(whole) >= 2**31:
+        return None
+    ends = np.cumsum([0, *lengths])
+    buffers = [None, pa.py_buffer(cast("Any", ends.astype(np.int32))), pa.py_buffer(whole)]
+    return cast("pa.Array[Any]", pa.Array.from_buffers(cast("Any", kind), len(values), buffers))
 
 
 def no_values(kind: pa.DataType) -> pa.Array[Any]:

@@ -134,3 +134,19 @@ assert "pandas" not in sys.modules
 
 def test_pandas_is_not_imported() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], check=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["a", "", "bcd"], pa.string()),
+        (["a", "é", "", "日本"], pa.string()),
+        (["", ""], pa.string()),
+        ([b"", b"\xff\x00", b"a"], pa.binary()),
+        (["a", None], pa.string()),
+    ],
+)
+def test_texts_and_bytes_are_those_of_pyarrow(values: list[Any], kind: pa.DataType) -> None:
+    made = array_of(values, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(values, kind))
