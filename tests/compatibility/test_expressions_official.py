@@ -198,6 +198,6 @@ def test_parts_of_an_expression() -> None:
 def test_many_expressions_have_the_official_values_and_types(
     sweeps: list[Sweep], seed: int, make: type[Expressions] | type[DeepExpressions]
 ) -> None:
-    values, types, answered = compare(sweeps, make(1000 + seed), 2000, 600)
+    values, types, answered = compare(sweeps, make(1000 + seed), 1000, 600)
     assert len(values) * 1000 <= answered, "\n".join(values)
     assert len(types) * 500 <= answered, "\n".join(types)
