@@ -19,6 +19,7 @@ from typing import TypeVar, cast
 from lance_core.commit.naming import is_of_attempt
 from lance_core.commit.references import is_referenced
 from lance_core.errors import CommitStateUnknownError, CorruptFileError, LanceError, NotFoundError
+from lance_core.io.cache import shared_cache
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import GarbageSpec
@@ -155,6 +156,8 @@ class Theatre:
         self._num_runs += 1
         if self._histories.num_real > _MOST_KEPT:
             self._histories.forget()
+        # Names repeat from run to run, so what a process remembers of a segment would be that of another run.
+        shared_cache().discard(("folded ledger", self.world.store.uri))
         with installed(self.world):
             run = self._run(self.stage.actors, choice)
             if not isinstance(choice, Sequence):
