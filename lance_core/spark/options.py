@@ -46,6 +46,7 @@ class SourceOptions:
     if_moved: str = "fail"
     allow_empty: bool = False
     unsealed_indices: Unsealed = "use"
+    search: str | None = None
 
 
 def parse_options(options: Mapping[str, Any]) -> SourceOptions:
@@ -75,6 +76,16 @@ def parse_options(options: Mapping[str, Any]) -> SourceOptions:
             )
         values["version"] = (values["branch"], values.get("version"))
     return SourceOptions(storage=storage, **values)
+
+
+def refuse_search(options: SourceOptions) -> None:
+    """InputError where the options are those of a search, which is read through the bridge's catalog only."""
+    if options.search is not None:
+        raise InputError(
+            "a search is no table that can be written, or read without the catalog of the bridge",
+            uri=options.uri,
+            cure="Name the table itself, or select from VECTOR_SEARCH, SEARCH or HYBRID_SEARCH in SQL.",
+        )
 
 
 def _converted(name: str, value: Any, convert: Callable[[str], Any]) -> Any:
@@ -116,5 +127,6 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "ifmoved": ("if_moved", str),
     "allowempty": ("allow_empty", _flag),
     "unsealedindices": ("unsealed_indices", parse_unsealed),
+    "search": ("search", str),
 }
 """Lower-case option name -> (field, converter)."""

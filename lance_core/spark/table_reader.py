@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.scan.index_policy import IndexPolicy
@@ -31,12 +32,16 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.sources.conform import Conformer
-from lance_core.spark.options import SourceOptions
+from lance_core.spark.options import SourceOptions, refuse_search
 from lance_core.spark.sizes import estimated_size
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
 _MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
 _GUESSED_ROW_BYTES = 100
+
+
+FRAGMENT, _ADDRESS = "_fragid", "_rowaddr"
+"""The number of a row's fragment, which lance-spark has as a column: the upper half of the row's address."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class TableReader:
     def __init__(
         self, options: SourceOptions, columns: Sequence[str], target: pa.Schema, *, at: tuple[str, int] | None = None
     ) -> None:
+        refuse_search(options)
         snapshot = open_read_snapshot(options, at=at)
         self._opened: Snapshot | None = snapshot
         self._options = options
@@ -63,12 +69,12 @@ class TableReader:
         # Where rows have ids of their own, indices answer with ids, and only the whole manifest knows where those are.
         needs_all = snapshot.manifest.uses_stable_row_ids and bool(snapshot.manifest.indices)
         self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
-        self._columns = list(columns)
+        self._columns = _stored(columns)
         self.target = target
         self._num_fragments = len(snapshot.manifest.fragments)
         whole = snapshot.arrow_schema
         # Spark's types know no length of a vector.
-        asked = pa.schema([whole.field(name) if name in whole.names else target.field(name) for name in self._columns])
+        asked = pa.schema([whole.field(name) if name in whole.names else target.field(name) for name in columns])
         self._size = estimated_size(read=asked, table=whole, fragments=snapshot.manifest.fragments)
         self._filter = options.filter
         if options.filter:
@@ -148,7 +154,7 @@ class TableReader:
         plan = self._planned(snapshot, fragments)
         conformer = Conformer(self.target, uri=self._options.uri)
         for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
-            yield conformer.apply(batch)
+            yield conformer.apply(_with_fragment(batch) if FRAGMENT in self.target.names else batch)
 
     def _of_group(self, group: FragmentGroup) -> tuple[Snapshot, Sequence[Fragment]]:
         if self._manifest is None:
@@ -176,6 +182,17 @@ class TableReader:
     def __getstate__(self) -> dict[str, Any]:
         # What is open stays where it is: a task has its fragments, or opens the version itself.
         return {**self.__dict__, "_opened": None}
+
+
+def _stored(columns: Sequence[str]) -> list[str]:
+    """What is read for some columns."""
+    needed = [*columns, _ADDRESS] if FRAGMENT in columns else columns
+    return [name for name in dict.fromkeys(needed) if name != FRAGMENT]
+
+
+def _with_fragment(batch: pa.RecordBatch) -> pa.RecordBatch:
+    addresses: Any = batch.column(_ADDRESS).cast(pa.int64())
+    return batch.append_column(FRAGMENT, pc.shift_right(addresses, pa.scalar(32, pa.int64())).cast(pa.int32()))
 
 
 def read_schema(options: SourceOptions, *, snapshot: Snapshot | None = None) -> pa.Schema:

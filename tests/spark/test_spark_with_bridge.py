@@ -15,7 +15,13 @@ import pytest
 pytestmark = pytest.mark.spark
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-MODULES = ("test_spark_source.py", "test_spark_bridge.py", "test_spark_catalog.py")
+MODULES = (
+    "test_spark_source.py",
+    "test_spark_bridge.py",
+    "test_spark_catalog.py",
+    "test_spark_documented.py",
+    "test_spark_worker_kills.py",
+)
 
 ENABLE = """
 import sys, threading

@@ -22,6 +22,7 @@ JAR = "lance-bridge.jar"
 SOURCE = "lance.DefaultSource"
 CATALOG = "lancecore.spark.LanceCatalog"
 CATALOG_WITH_CALL = "lancecore.spark.v4.LanceCatalog"
+EXTENSIONS = "lancecore.spark.Extensions"
 _FAST = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _EXTENSIBLE = (".MutableURLClassLoader", ".ChildFirstURLClassLoader")
 """Spark's own loaders of an application's classes."""
@@ -34,7 +35,7 @@ def jar_path() -> str:
 
 
 def configure(builder: Any, *, catalogs: Mapping[str, Mapping[str, str]] | None = None) -> Any:
-    """A session builder whose sessions have the bridge; what it says of jars and Java options already is kept.
+    """A session builder whose sessions have the bridge; what it says of jars, extensions and Java options already is kept.
 
     `catalogs`: name in SQL -> settings of a catalog, such as `{"lake": {"uri": "s3://lake", "region": "eu-west-1"}}`.
 
@@ -46,6 +47,8 @@ def configure(builder: Any, *, catalogs: Mapping[str, Mapping[str, str]] | None 
     for name in _FAST_OPTIONS:
         options = str(given.get(name, ""))
         builder = builder.config(name, options if _FAST in options else f"{options} {_FAST}".strip())
+    others = [name for name in str(given.get("spark.sql.extensions", "")).split(",") if name]
+    builder = builder.config("spark.sql.extensions", ",".join(dict.fromkeys([*others, EXTENSIONS])))
     for name, settings in (catalogs or {}).items():
         builder = builder.config(f"spark.sql.catalog.{name}", catalog_class())
         for setting, value in settings.items():

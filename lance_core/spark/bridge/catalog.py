@@ -34,8 +34,10 @@ from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, Uns
 from lance_core.io.options import KNOWN_OPTIONS
 from lance_core.io.resolve import resolve_store
 from lance_core.namespace import all_namespaces, all_tables, connect, connect_to
+from lance_core.spark.bridge.column_properties import with_properties
 from lance_core.spark.bridge.metadata_tables import metadata_table
 from lance_core.spark.options import parse_options
+from lance_core.spark.searches import Search, at_version
 from lance_core.spark.table_reader import open_read_snapshot, read_schema
 
 Request = Mapping[str, Any]
@@ -43,8 +45,6 @@ Answer = Mapping[str, Any]
 
 _ADDRESS = ("uri", "root", "path")
 _SETTINGS = (*_ADDRESS, "token", "impl")
-_VECTOR = ".arrow.fixed-size-list.size"
-"""Of a column in a table's properties: it is a vector of so many numbers."""
 _VERSION_PROPERTIES = ("data_storage_version", "file_format_version")
 _OF_SPARK = frozenset({"provider", "owner", "external", "is_managed_location", "table_type", "comment"})
 """Properties that Spark passes of itself."""
@@ -78,9 +78,12 @@ def open_catalog(settings: Mapping[str, str]) -> tuple[LanceNamespace, dict[str,
 
 
 def _load(request: Request) -> Answer:
-    """Also a table's branch, and what stands behind a table's name: `orders.branch_x`, `orders.versions`."""
+    """Also a table's branch, and what stands behind a table's name: `orders.branch_x`, `orders.versions`, a search."""
     client, storage = open_catalog(request["catalog"])
     parts = [str(part) for part in request["id"]]
+    search = Search.parse(parts[-1])
+    if search is not None:
+        return _searched(client, storage, parts[:-1], request, search)
     found = _opened(client, storage, parts, request)
     if found is not None:
         return found
@@ -92,6 +95,32 @@ def _load(request: Request) -> Answer:
     options = _options_of(client, storage, table, request)
     rows = None if options is None else metadata_table(last, options)
     return {"exists": False} if rows is None else {"exists": True, **rows}
+
+
+def _searched(
+    client: LanceNamespace, storage: Mapping[str, str], parts: Sequence[str], request: Request, search: Search
+) -> Answer:
+    """A search of a table, or of one of its branches."""
+    table = [*parts]
+    branch: dict[str, str] = {}
+    options = _options_of(client, storage, table, request)
+    if options is None and len(table) > 1 and table[-1].startswith("branch_"):
+        branch = {"branch": table.pop().removeprefix("branch_")}
+        options = _options_of(client, storage, table, request)
+    if options is None:
+        return {"exists": False}
+    from lance_core.spark.types import spark_schema
+
+    chosen = {**request, **branch}
+    parsed = at_version(parse_options({**options, **_selected(options, chosen)}), search)
+    snapshot = open_read_snapshot(parsed)
+    return {
+        "exists": True,
+        "schema": spark_schema(search.schema(snapshot.visible_schema)).json(),
+        "at": json.dumps({"place": snapshot.uri, "version": snapshot.version}),
+        "options": {**options, "search": search.text},
+        "properties": {"provider": "lance"},
+    }
 
 
 def _opened(client: LanceNamespace, storage: Mapping[str, str], parts: Sequence[str], request: Request) -> Answer | None:
@@ -219,7 +248,6 @@ def _create(request: Request) -> Answer:
         return {"namespace": True, "exists": True}
     version = next((properties.pop(name) for name in _VERSION_PROPERTIES if name in properties), None)
     stable = str(properties.pop("enable_stable_row_ids", "false")).lower() == "true"
-    schema = _with_vectors(_arrow(request), properties)
     if request.get("declare"):
         more = {} if version is None else {"dataStorageVersion": version}
         if properties or stable:
@@ -232,6 +260,7 @@ def _create(request: Request) -> Answer:
             "exists": is_there,
             "options": {"path": where.uri, **options, **more, "allowEmpty": "true"},
         }
+    schema = with_properties(_arrow(request), properties)
     _write_empty(where.uri, options, schema, version=version, stable=stable, properties=properties)
     return {"namespace": True, "exists": False}
 
@@ -262,22 +291,6 @@ def _arrow(request: Request) -> pa.Schema:
     from lance_core.spark.types import arrow_schema
 
     return arrow_schema(StructType.fromJson(json.loads(request["schema"])))
-
-
-def _with_vectors(schema: pa.Schema, properties: dict[str, str]) -> pa.Schema:
-    """Lists that a property calls vectors become ones of a fixed size; their properties are taken out."""
-    fields = [*schema]
-    for name in [name for name in properties if name.endswith(_VECTOR)]:
-        column, size = name.removesuffix(_VECTOR), properties.pop(name)
-        number = schema.get_field_index(column)
-        kind: Any = fields[number].type if number >= 0 else None
-        if kind is None or not pa.types.is_list(kind) or not size.isdigit() or not int(size):
-            raise InputError(
-                f"property {name!r}: expected a column of ARRAY<FLOAT> or ARRAY<DOUBLE> and a size from 1 on, got {size!r}"
-            )
-        item: Any = pa.field("item", kind.value_type)
-        fields[number] = fields[number].with_type(pa.list_(item, int(size)))
-    return pa.schema(fields)
 
 
 def _drop(request: Request) -> Answer:

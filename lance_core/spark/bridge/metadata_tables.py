@@ -84,6 +84,12 @@ def _size(files: Sequence[Any]) -> int | None:
 
 
 def _indices(table: LanceDataset) -> Rows:
+    """A row for each segment; what an index covers is that of its segments together."""
+    rows = {item.id: item.num_rows for item in table.snapshot.manifest.fragments}
+    segments = table.list_indices()
+    covered: dict[str, set[int]] = {}
+    for item in segments:
+        covered.setdefault(item["name"], set()).update(number for number in item["fragment_ids"] if number in rows)
     return [
         [
             item["name"],
@@ -92,8 +98,12 @@ def _indices(table: LanceDataset) -> Rows:
             str(item["uuid"]),
             int(item["version"]),
             sorted(item["fragment_ids"]),
+            len(covered[item["name"]]),
+            sum(rows[number] for number in covered[item["name"]]),
+            len(rows) - len(covered[item["name"]]),
+            sum(count for number, count in rows.items() if number not in covered[item["name"]]),
         ]
-        for item in table.list_indices()
+        for item in segments
     ]
 
 
@@ -135,6 +145,8 @@ _TABLES: Mapping[str, tuple[Mapping[str, pa.DataType], Callable[[Any], Rows]]] =
     }, _files),
     "indices": ({
         "name": _TEXT, "type": _TEXT, "columns": _TEXTS, "uuid": _TEXT, "version": _LONG, "fragment_ids": _LONGS,
+        "num_indexed_fragments": _LONG, "num_indexed_rows": _LONG, "num_unindexed_fragments": _LONG,
+        "num_unindexed_rows": _LONG,
     }, _indices),
     "tags": ({"name": _TEXT, "version": _LONG, "branch": _TEXT, "created_at": _MOMENT}, _tags),
     "branches": ({

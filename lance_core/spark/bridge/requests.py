@@ -4,6 +4,8 @@
 
     driver      open -> schema, at      plan -> reader, groups, rows, bytes      count -> rows
                 begin | begin_edit -> writer, arrow  commit | abort      exact -> exact      delete
+                statement -> sql, tables
+                statement -> sql, tables
                 catalog.* (see `catalog`)
     task        read -> Arrow's stream  write <- Arrow's stream -> result
 
@@ -38,8 +40,10 @@ from lance_core.publish.model import StagedTransaction
 from lance_core.spark.bridge import catalog
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import all_to_sql, to_sql
+from lance_core.spark.bridge.statements import rewrite
 from lance_core.spark.edit_writer import EditWriter, RowChanges
-from lance_core.spark.options import SourceOptions, parse_options
+from lance_core.spark.options import SourceOptions, parse_options, refuse_search
+from lance_core.spark.searches import SearchReader, search_of
 from lance_core.spark.streaming import batch_identity
 from lance_core.spark.table_reader import FragmentGroup, TableReader, open_read_snapshot, read_schema
 from lance_core.spark.table_writer import TableWriter, asked_by_statement, publish, table_of
@@ -88,7 +92,16 @@ def _plan(request: Request) -> Mapping[str, Any]:
     options = parse_options(request["options"])
     schema = StructType.fromJson(json.loads(request["schema"]))
     target = arrow_schema(schema)
-    reader = TableReader(options, target.names, target, at=_at(request))
+    search, at = search_of(options), _at(request)
+    if search is not None and at is not None:
+        found = SearchReader(options, search, target, at=at)
+        return {
+            "reader": _packed(found),
+            "groups": [_packed(FragmentGroup(0, 0))],
+            "rows": found.num_rows,
+            "bytes": found.size,
+        }
+    reader = TableReader(options, target.names, target, at=at)
     known = [to_sql(described, reader.arrow_schema) for described in request["filters"]]
     reader.filter_also(" AND ".join(text for text in known if text is not None) or None)
     groups = reader.groups(parallelism=max(1, int(request["parallelism"])))
@@ -114,7 +127,8 @@ def _at(request: Request) -> tuple[str, int] | None:
 
 def _read(request: Request, peer: Connection) -> None:
     try:
-        reader, group = _unpacked(TableReader, request["reader"]), _unpacked(FragmentGroup, request["group"])
+        reader = _unpacked_reader(request["reader"])
+        group = _unpacked(FragmentGroup, request["group"])
         limit = int(request["limit"])
         batches = reader.read(group)
     except Exception as error:
@@ -134,6 +148,7 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordB
 
 def _exact(request: Request) -> Mapping[str, Any]:
     options = parse_options(request["options"])
+    refuse_search(options)
     try:
         schema = open_read_snapshot(options, at=_at(request)).arrow_schema
     except NotFoundError:  # a write may create it
@@ -252,6 +267,11 @@ def _writer(request: Request) -> TableWriter | EditWriter:
     return found
 
 
+def _statement(request: Request) -> Mapping[str, Any]:
+    found = rewrite(str(request["sql"]))
+    return {} if found is None else found.to_dict()
+
+
 def _packed(value: object) -> str:
     return base64.b64encode(pickle.dumps(value)).decode()
 
@@ -260,6 +280,13 @@ def _unpacked(kind: type[_T], words: str) -> _T:
     found = pickle.loads(base64.b64decode(words))  # nosec B301: see the module's head
     if not isinstance(found, kind):
         raise InputError(f"expected a {kind.__name__}, got a {type(found).__name__}")
+    return found
+
+
+def _unpacked_reader(words: str) -> TableReader | SearchReader:
+    found = _unpacked(object, words)
+    if not isinstance(found, (TableReader, SearchReader)):
+        raise InputError(f"expected a reader, got a {type(found).__name__}")
     return found
 
 
@@ -278,6 +305,7 @@ _REQUESTS: Mapping[str, Callable[[Request, Connection], None]] = {
     "begin_edit": _answered(_begin_edit),
     "exact": _answered(_exact),
     "delete": _answered(_delete),
+    "statement": _answered(_statement),
     "commit": _answered(_commit),
     "abort": _answered(_abort),
     "read": _read,

@@ -103,7 +103,7 @@ final class LanceScanBuilder
   /** Whether the manifest knows the answer: rows of the whole table, which no filter restricts. */
   private boolean isCount(Aggregation aggregation) {
     AggregateFunc[] functions = aggregation.aggregateExpressions();
-    boolean filtered = options.keySet().stream().anyMatch(name -> name.equalsIgnoreCase("filter"));
+    boolean filtered = options.keySet().stream().anyMatch(name -> name.equalsIgnoreCase("filter") || name.equals("search"));
     return !filtered && filters.isEmpty() && functions.length > 0 && aggregation.groupByExpressions().length == 0
         && Arrays.stream(functions).allMatch(function -> function instanceof CountStar);
   }

@@ -18,32 +18,19 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table at one version, or, for a write, at whatever version it has. */
-class LanceTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns {
-  final String name;
-  final StructType schema;
+class LanceTable extends Described implements SupportsRead, SupportsWrite, SupportsMetadataColumns {
   final Map<String, String> options;
   final String at;
 
   LanceTable(String name, StructType schema, Map<String, String> options, String at) {
-    this.name = name;
-    this.schema = schema;
+    super(name, schema);
     this.options = options;
     this.at = at;
-  }
-
-  @Override
-  public String name() {
-    return name;
-  }
-
-  @Override
-  @SuppressWarnings("deprecation") // the other way to name columns came with Spark 3.4, and asks for this one
-  public StructType schema() {
-    return schema;
   }
 
   @Override
@@ -54,7 +41,8 @@ class LanceTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns
 
   @Override
   public MetadataColumn[] metadataColumns() {
-    return new MetadataColumn[] {new SystemColumn("_rowid"), new SystemColumn(SystemColumn.ADDRESS)};
+    return new MetadataColumn[] {new SystemColumn("_rowid"), new SystemColumn(SystemColumn.ADDRESS),
+        new SystemColumn("_fragid")};
   }
 
   @Override
@@ -139,7 +127,7 @@ class LanceTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns
 
     @Override
     public DataType dataType() {
-      return org.apache.spark.sql.types.DataTypes.LongType;
+      return name.equals("_fragid") ? DataTypes.IntegerType : DataTypes.LongType;
     }
 
     @Override

@@ -69,26 +69,12 @@ final class LocalRows implements LocalScan {
   }
 
   /** Such rows as a table. */
-  static final class Rows implements SupportsRead {
-    private final String name;
-    private final StructType schema;
+  static final class Rows extends Described implements SupportsRead {
     private final JsonNode rows;
 
     Rows(String name, StructType schema, JsonNode rows) {
-      this.name = name;
-      this.schema = schema;
+      super(name, schema);
       this.rows = rows;
-    }
-
-    @Override
-    public String name() {
-      return name;
-    }
-
-    @Override
-    @SuppressWarnings("deprecation") // the other way to name columns came with Spark 3.4, and asks for this one
-    public StructType schema() {
-      return schema;
     }
 
     @Override

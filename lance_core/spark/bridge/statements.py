@@ -1,0 +1,489 @@
+"""Statements that Spark's SQL does not have, said as statements that it has.
+
+::
+
+    OPTIMIZE lake.sales.orders                    CALL lake.system.compact(table => 'sales.orders')
+    ALTER TABLE orders CREATE TAG good            CALL lake.system.tag(table => 'sales.orders', name => 'good', ...)
+    SHOW INDEXES FROM orders                      SELECT ... FROM lake.sales.orders.indices
+    REPLACE orders WHERE day = 1 AS SELECT ...    INSERT INTO orders REPLACE WHERE day = 1 SELECT ...
+    ... FROM VECTOR_SEARCH('orders', array(1, 2)) ... FROM lake.sales.orders.`vector_search {...}`
+
+The words are those of lance-spark's documentation. Which catalog a table's name belongs to is known to the JVM only, so the
+answer has a place for each catalog and table, and the JVM leaves the statement to Spark where one of them is not ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lance_core.errors import InputError
+from lance_core.spark.searches import PARAMETERS
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")|(?P<quoted>`(?:[^`]|``)*`)"""
+    r"""|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[LlDdFf]?\b)|(?P<word>\w+)|(?P<sign>=>|.)""",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a statement: `kind` is text, quoted, number, word or sign; from `start` to `end` in it."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def upper(self) -> str:
+        """As a keyword; "" for what cannot be one."""
+        return self.text.upper() if self.kind in ("word", "sign") else ""
+
+    @property
+    def name(self) -> str:
+        """As a part of a name."""
+        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+
+@dataclass
+class Rewritten:
+    """A statement for Spark. In `sql`, "\\0c0\\0" and "\\0t0\\0" stand for the catalog of the table number 0, and for its
+    name there with dots, as text, "\\0q0\\0" for both, quoted part by part."""
+
+    sql: str
+    tables: list[list[str]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the JVM."""
+        return {"sql": self.sql, "tables": self.tables}
+
+
+def rewrite(sql: str) -> Rewritten | None:
+    """What to say instead; None for a statement that is Spark's own. InputError for one of ours that cannot be read."""
+    tokens = [*_tokens(sql)]
+    for words, make in _STATEMENTS:
+        if tuple(token.upper for token in tokens[: len(words)]) == words:
+            found = make(_Reader(sql, tokens, len(words)))
+            if found is not None:
+                return found
+    return _with_searches(sql, tokens)
+
+
+def _tokens(sql: str) -> Iterator[Token]:
+    for found in _TOKEN.finditer(sql):
+        kind = str(found.lastgroup)
+        if kind != "space":
+            yield Token(kind, found.group(), found.start(), found.end())
+
+
+class _Reader:
+    """The tokens of a statement, one after the other."""
+
+    def __init__(self, sql: str, tokens: Sequence[Token], at: int) -> None:
+        self.sql, self.tokens, self.at = sql, tokens, at
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing but a semicolon follows."""
+        return all(token.text == ";" for token in self.tokens[self.at :])
+
+    def take(self, *words: str) -> bool:
+        """Whether these words follow; they are passed over then."""
+        if tuple(token.upper for token in self.tokens[self.at : self.at + len(words)]) != words:
+            return False
+        self.at += len(words)
+        return True
+
+    def need(self, *words: str) -> None:
+        """These words must follow."""
+        if not self.take(*words):
+            raise self.error(" ".join(words))
+
+    def error(self, expected: str) -> InputError:
+        """What was expected here."""
+        found = self.tokens[self.at].text if self.at < len(self.tokens) else "the end"
+        return InputError(f"expected {expected}, found {found}, in: {self.sql.strip()}")
+
+    def name(self) -> str:
+        """An identifier."""
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind not in ("word", "quoted"):
+            raise self.error("a name")
+        self.at += 1
+        return self.tokens[self.at - 1].name
+
+    def names(self) -> list[str]:
+        """An identifier with dots."""
+        found = [self.name()]
+        while self.take("."):
+            found.append(self.name())
+        return found
+
+    def value(self) -> Any:
+        """A literal, or `array(...)` of literals."""
+        if self.take("ARRAY", "(") or self.take("ARRAY", "["):
+            return self._items()
+        sign = -1 if self.take("-") else 1
+        if self.at >= len(self.tokens):
+            raise self.error("a value")
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.kind == "text":
+            inner = token.text[1:-1].replace(token.text[0] * 2, token.text[0])
+            return re.sub(r"\\(.)", r"\1", inner)
+        if token.kind == "number":
+            digits = token.text.rstrip("LlDdFf")
+            return sign * (float(digits) if re.search(r"[.eE]", digits) or token.text[-1] in "DdFf" else int(digits))
+        if token.upper in ("TRUE", "FALSE", "NULL"):
+            return {"TRUE": True, "FALSE": False, "NULL": None}[token.upper]
+        self.at -= 1
+        raise self.error("a literal value, such as 'text', 1.5, TRUE or array(1, 2)")
+
+    def _items(self) -> list[Any]:
+        found: list[Any] = []
+        while not (self.take(")") or self.take("]")):
+            if found:
+                self.need(",")
+            found.append(self.value())
+        return found
+
+    def options(self) -> dict[str, Any]:
+        """`WITH (name = value, ...)`, where it follows; then the end."""
+        found: dict[str, Any] = {}
+        if self.take("WITH"):
+            self.need("(")
+            while not self.take(")"):
+                if found:
+                    self.need(",")
+                name = self.name().lower()
+                self.need("=")
+                found[name] = self.value()
+        self.end()
+        return found
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if not self.is_over:
+            raise self.error("the end of the statement")
+
+
+_TABLE = "\0t0\0"
+
+
+def _call(procedure: str, table: Sequence[str], **arguments: Any) -> Rewritten:
+    given = ", ".join(
+        f"{name} => {_literal(value)}" for name, value in {"table": _TABLE, **arguments}.items() if value is not None
+    )
+    return Rewritten(f"CALL \0c0\0.system.{procedure}({given})", [[*table]])
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str) and value == _TABLE:
+        return _TABLE
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, (int, float)):
+        return f"{value}D" if isinstance(value, float) else str(value)
+    if isinstance(value, list):
+        return f"array({', '.join(_literal(item) for item in value)})"
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _known(options: Mapping[str, Any], taken: Sequence[str], ignored: Sequence[str], what: str) -> dict[str, Any]:
+    """Those that a job has; those that only steer another engine's speed are left out, others refused."""
+    unknown = sorted(set(options) - {*taken, *ignored})
+    if unknown:
+        raise InputError(f"{what} has no option {unknown[0]!r}", cure=f"Its options: {', '.join([*taken, *ignored])}.")
+    return {name: options[name] for name in taken if name in options}
+
+
+# Statements on a whole table
+
+
+def _optimize(reader: _Reader) -> Rewritten:
+    table = reader.names()
+    own = ("target_rows_per_fragment", "max_bytes_per_file", "materialize_deletions_threshold", "max_source_fragments")
+    options = reader.options()
+    materializes = options.pop("materialize_deletions", True)
+    given = _known(options, own, ("max_rows_per_group", "num_threads", "batch_size", "defer_index_remap"), "OPTIMIZE")
+    if not materializes:
+        given["materialize_deletions_threshold"] = 1.0
+    if "materialize_deletions_threshold" in given:
+        given["materialize_deletions_threshold"] = float(given["materialize_deletions_threshold"])
+    return _call("compact", table, **given)
+
+
+def _vacuum(reader: _Reader) -> Rewritten:
+    table, options = reader.names(), reader.options()
+    given = _known(options, ("before_version", "delete_unverified", "error_if_tagged_old_versions"),
+                   ("before_timestamp_millis",), "VACUUM")  # fmt: skip
+    if "before_timestamp_millis" in options:
+        given["older_than_seconds"] = max(0.0, time.time() - int(options["before_timestamp_millis"]) / 1000)
+    return _call("cleanup", table, **given)
+
+
+def _replace(reader: _Reader) -> Rewritten | None:
+    """Of rows; REPLACE TABLE is Spark's own."""
+    if reader.take("TABLE"):
+        return None
+    first = reader.at
+    table = reader.names()
+    if not reader.take("WHERE"):
+        return None
+    name = reader.sql[reader.tokens[first].start : reader.tokens[reader.at - 2].end]
+    begin, depth = reader.tokens[reader.at].start, 0
+    for token, after in zip(reader.tokens[reader.at :], reader.tokens[reader.at + 1 :], strict=False):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0 and token.upper == "AS" and after.upper in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+            where, query = reader.sql[begin : token.start], reader.sql[token.end :].rstrip().rstrip(";")
+            return Rewritten(f"INSERT INTO {name} REPLACE WHERE {where}{query}", [table])
+    raise reader.error("AS and a query behind the rows that it replaces")
+
+
+# ALTER TABLE name ...
+
+
+def _alter(reader: _Reader) -> Rewritten | None:
+    table = reader.names()
+    for words, make in _ALTERATIONS:
+        if reader.take(*words):
+            return make(reader, table)
+    return None
+
+
+def _create_index(reader: _Reader, table: list[str]) -> Rewritten:
+    name = reader.name()
+    reader.need("USING")
+    method = reader.name().upper()
+    reader.need("(")
+    columns = [".".join(reader.names())]
+    while reader.take(","):
+        columns.append(".".join(reader.names()))
+    reader.need(")")
+    options = reader.options()
+    if len(columns) > 1:
+        raise InputError(
+            f"an index has one column, and {name} names {len(columns)}",
+            cure="Create one for each column: a filter on several uses them together.",
+        )
+    for unused in ("build_mode", "rows_per_range", "num_segments", "zone_size", "prefetch_distance"):
+        options.pop(unused, None)
+    renamed = {"distance_type": "metric", "m": "num_edges", "max_iters": "max_iterations"}
+    parameters = {renamed.get(option, option): value for option, value in options.items()}
+    parameters = parameters if method.startswith("IVF") else options
+    more = {"parameters": json.dumps(parameters)} if parameters else {}
+    kind = {"FTS": "INVERTED"}.get(method, method)
+    return _call("build_index", table, column=columns[0], index_type=kind, name=name, replace=True, **more)
+
+
+def _drop_index(reader: _Reader, table: list[str]) -> Rewritten:
+    name = reader.name()
+    reader.end()
+    return _call("drop_index", table, name=name)
+
+
+def _optimize_index(reader: _Reader, table: list[str]) -> Rewritten:
+    name = reader.name()
+    given = _known(reader.options(), ("num_indices_to_merge", "retrain"), (), "OPTIMIZE INDEX")
+    return _call("optimize_indices", table, index_names=[name], **given)
+
+
+def _refresh_index(reader: _Reader, table: list[str]) -> Rewritten:
+    """Options of the method are the index's own here, so those that are given again change nothing."""
+    name = reader.name()
+    reader.options()
+    return _call("optimize_indices", table, index_names=[name], num_indices_to_merge=0)
+
+
+def _create_tag(reader: _Reader, table: list[str]) -> Rewritten:
+    if_absent = reader.take("IF", "NOT", "EXISTS")
+    name, chosen = reader.name(), _as_of(reader)
+    return _call("tag", table, name=name, action="create", if_absent=if_absent or None, **chosen)
+
+
+def _drop_tag(reader: _Reader, table: list[str]) -> Rewritten:
+    reader.take("IF", "EXISTS")  # forgetting a name that nobody knows is the same as forgetting it
+    name = reader.name()
+    reader.end()
+    return _call("tag", table, name=name, action="delete")
+
+
+def _create_branch(reader: _Reader, table: list[str]) -> Rewritten:
+    if_absent = reader.take("IF", "NOT", "EXISTS")
+    name, chosen = reader.name(), _as_of(reader)
+    return _call("branch", table, name=name, action="create", if_absent=if_absent or None, **chosen)
+
+
+def _drop_branch(reader: _Reader, table: list[str]) -> Rewritten:
+    if_exists = reader.take("IF", "EXISTS")
+    name = reader.name()
+    reader.end()
+    return _call("branch", table, name=name, action="delete", if_exists=if_exists or None)
+
+
+def _as_of(reader: _Reader) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if reader.take("AS", "OF"):
+        if reader.take("TAG"):
+            found["tag"] = reader.name()
+        if reader.take("BRANCH"):
+            found["from_branch"] = reader.name()
+        if not found or reader.take("VERSION"):
+            if not found and not reader.take("VERSION"):
+                raise reader.error("VERSION, BRANCH or TAG")
+            found["version"] = int(reader.value())
+    reader.end()
+    return found
+
+
+def _set_key(reader: _Reader, table: list[str]) -> Rewritten:
+    reader.need("(")
+    columns = [reader.name()]
+    while reader.take(","):
+        columns.append(reader.name())
+    reader.need(")")
+    reader.end()
+    return _call("set_primary_key", table, columns=columns)
+
+
+def _update_columns(reader: _Reader, table: list[str]) -> Rewritten:
+    columns = [reader.name()]
+    while reader.take(","):
+        columns.append(reader.name())
+    reader.need("FROM")
+    source = ".".join(_quoted(part) for part in reader.names())
+    reader.end()
+    changes = ", ".join(f"{_quoted(name)} = s.{_quoted(name)}" for name in columns)
+    sql = f"MERGE INTO \0q0\0 AS t USING {source} AS s ON t._rowaddr = s._rowaddr WHEN MATCHED THEN UPDATE SET {changes}"
+    return Rewritten(sql, [table])
+
+
+def _add_columns(reader: _Reader, table: list[str]) -> Rewritten | None:
+    """Those of a query. ADD COLUMNS with types is Spark's own."""
+    names = [reader.name()] if not reader.take("(") else []
+    while names and reader.take(","):
+        names.append(reader.name())
+    if not names or not reader.take("FROM"):
+        return None
+    raise InputError(
+        f"ADD COLUMNS {', '.join(names)} FROM is two statements here",
+        cure="ALTER TABLE ... ADD COLUMNS with their types, then ALTER TABLE ... UPDATE COLUMNS ... FROM; or compute them "
+        "without Spark's rows: LanceAddColumnsOperator, dataset.add_columns.",
+    )
+
+
+# SHOW
+
+
+def _show(name: str, columns: str) -> Callable[[_Reader], Rewritten | None]:
+    def make(reader: _Reader) -> Rewritten | None:
+        if not (reader.take("FROM") or reader.take("IN")):
+            return None
+        table = reader.names()
+        reader.end()
+        return Rewritten(f"SELECT DISTINCT {columns} FROM \0q0\0.{name}", [table])
+
+    return make
+
+
+_SHOW_INDICES = _show(
+    "indices",
+    "name, columns AS fields, lower(type) AS index_type, num_indexed_fragments, num_indexed_rows, num_unindexed_fragments, "
+    "num_unindexed_rows",
+)
+_SHOW_TAGS = _show("tags", "name, branch, version, created_at")
+_SHOW_BRANCHES = _show("branches", "name, parent_branch, parent_version, created_at")
+
+
+_ALTERATIONS: Sequence[tuple[tuple[str, ...], Callable[[_Reader, list[str]], Rewritten | None]]] = (
+    (("CREATE", "INDEX"), _create_index),
+    (("DROP", "INDEX"), _drop_index),
+    (("OPTIMIZE", "INDEX"), _optimize_index),
+    (("REFRESH", "INDEX"), _refresh_index),
+    (("CREATE", "TAG"), _create_tag),
+    (("DROP", "TAG"), _drop_tag),
+    (("CREATE", "BRANCH"), _create_branch),
+    (("DROP", "BRANCH"), _drop_branch),
+    (("SET", "UNENFORCED", "PRIMARY", "KEY"), _set_key),
+    (("UPDATE", "COLUMNS"), _update_columns),
+    (("ADD", "COLUMNS"), _add_columns),
+)
+
+_STATEMENTS: Sequence[tuple[tuple[str, ...], Callable[[_Reader], Rewritten | None]]] = (
+    (("OPTIMIZE",), _optimize),
+    (("VACUUM",), _vacuum),
+    (("REPLACE",), _replace),
+    (("ALTER", "TABLE"), _alter),
+    (("SHOW", "INDEXES"), _SHOW_INDICES),
+    (("SHOW", "INDEX"), _SHOW_INDICES),
+    (("SHOW", "TAGS"), _SHOW_TAGS),
+    (("SHOW", "TAG"), _SHOW_TAGS),
+    (("SHOW", "BRANCHES"), _SHOW_BRANCHES),
+    (("SHOW", "BRANCH"), _SHOW_BRANCHES),
+)
+
+
+# VECTOR_SEARCH, SEARCH, HYBRID_SEARCH in FROM
+
+
+def _with_searches(sql: str, tokens: Sequence[Token]) -> Rewritten | None:
+    pieces: list[str] = []
+    tables: list[list[str]] = []
+    done = 0
+    for number in range(1, len(tokens) - 1):
+        kind = _SEARCHES.get(tokens[number].upper)
+        if kind is None or tokens[number - 1].upper not in ("FROM", "JOIN", ",") or tokens[number + 1].text != "(":
+            continue
+        reader = _Reader(sql, tokens, number + 2)
+        arguments = _arguments(reader, kind)
+        table = arguments.pop("table", None)
+        if not isinstance(table, str):
+            raise InputError(
+                f"{tokens[number].text} needs the table's name as text", cure="Pass it first, or table => '...'."
+            )
+        name = f"{kind} {json.dumps(arguments)}".replace("`", "``")
+        pieces += [sql[done : tokens[number].start], f"\0q{len(tables)}\0.`{name}`"]
+        tables.append(_Reader(table, [*_tokens(table)], 0).names())
+        done = tokens[reader.at - 1].end
+    return Rewritten("".join([*pieces, sql[done:]]), tables) if tables else None
+
+
+def _arguments(reader: _Reader, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    while not reader.take(")"):
+        if found:
+            reader.need(",")
+        if reader.at + 1 < len(reader.tokens) and reader.tokens[reader.at + 1].text == "=>":
+            name = reader.name().lower()
+            reader.need("=>")
+        elif len(found) < len(_POSITIONS[kind]):
+            name = _POSITIONS[kind][len(found)]
+        else:
+            raise reader.error("an argument by its name, such as columns => array('id')")
+        if name != "table" and name not in PARAMETERS[kind]:
+            raise InputError(f"{kind} has no argument {name!r}", cure=f"It has: table, {', '.join(PARAMETERS[kind])}.")
+        found[name] = reader.value()
+    return found
+
+
+_SEARCHES = {
+    "VECTOR_SEARCH": "vector_search",
+    "SEARCH": "text_search",
+    "TEXT_SEARCH": "text_search",
+    "HYBRID_SEARCH": "hybrid_search",
+}
+_POSITIONS = {
+    "vector_search": ("table", "query_vector", "num_results"),
+    "text_search": ("table", "query", "num_results"),
+    "hybrid_search": ("table", "query_vector", "query", "num_results"),
+}
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
