@@ -39,7 +39,15 @@ from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.secret import as_secret
 from lance_core.jobs.specs.spec import SourceSpec, WriteSpec
 from lance_core.spark.options import SourceOptions
-from lance_core.spark.table_writer import UNSEEN_SECONDS, asked_by_statement, is_staged, publish, table_of
+from lance_core.spark.table_writer import (
+    UNSEEN_SECONDS,
+    asked_by_statement,
+    filled_by_refresh,
+    is_staged,
+    publish,
+    table_of,
+    without_columns,
+)
 from lance_core.table.operations.base import Operation
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
@@ -108,6 +116,8 @@ class EditWriter:
         snapshot = snapshot_of(store, version=self._version, storage_options=options.storage)
         manifest = snapshot.manifest
         schema = manifest.schema
+        self._refreshed = filled_by_refresh(manifest)
+        target = without_columns(target, self._refreshed)
         arrow = schema_to_arrow(schema)
         hidden = [name for name in arrow.names if name not in target.names]
         if any(not arrow.field(name).nullable for name in hidden):
@@ -119,8 +129,9 @@ class EditWriter:
         )
 
     def write(self, partition: int, task: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        """Rows of one task: those that changed, or those that are new."""
-        return self._work(partition, task, batches)
+        """Rows of one task: those that changed, or those that are new. What they had in a column that a refresh fills is
+        dropped: it was computed from what they were before."""
+        return self._work(partition, task, (_dropped(batch, self._refreshed) for batch in batches))
 
     def commit(self, changes: Sequence[RowChanges], *, again: bool = False) -> None:
         """Write the deletion files, stage one transaction and publish it; nothing without a row that changes.
@@ -159,6 +170,11 @@ class EditWriter:
 
     def _store(self) -> Any:
         return resolve_store(table_of(self._options), self._options.storage)
+
+
+def _dropped(batch: pa.RecordBatch, names: frozenset[str]) -> pa.RecordBatch:
+    given = [name for name in batch.schema.names if name in names]
+    return batch.drop_columns(given) if given else batch
 
 
 def _distinct(parts: Sequence[Addresses], uri: str) -> Addresses:

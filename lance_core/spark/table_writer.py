@@ -20,9 +20,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.arrow import schema_to_arrow
 from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.refs.branches import MAIN, TREE, check_branch_name
-from lance_core.errors import CommitConflictError, InputError, RetryableConflictError
+from lance_core.errors import CommitConflictError, InputError, RetryableConflictError, SchemaMismatchError
+from lance_core.format.declared import is_filled_by_refresh
+from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.kinds import carry_out, spec_from_plain
@@ -51,7 +54,7 @@ from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, Overwrit
 from lance_core.publish.abort import abort_attempt
 from lance_core.publish.decisions import look
 from lance_core.publish.model import Attempt
-from lance_core.spark.options import SourceOptions
+from lance_core.spark.options import SourceOptions, refuse_search
 
 UNSEEN_SECONDS = 7 * 24 * 3600.0
 """Spark runs the tasks itself and nobody looks on, so they need not say how far they are."""
@@ -111,9 +114,11 @@ class TableWriter:
         if self._done is not None:
             return
         clear_dead(store, self._spec.identity)
-        table, planner = look_at(store, self._spec), _Planner(target)
+        table = look_at(store, self._spec)
         if read_version is not None:
             table = replace(table, manifest=load_manifest(store, read_version))
+        self._refreshed = frozenset() if overwrite or table.manifest is None else filled_by_refresh(table.manifest)
+        planner = _Planner(without_columns(target, self._refreshed))
         if isinstance(self._spec, OverwriteSpec):
             plan = plan_overwrite(self._spec, table, planner)
         elif isinstance(self._spec, ReplaceWhereSpec):
@@ -128,7 +133,9 @@ class TableWriter:
 
     def write(self, partition: int, task: str, batches: Iterator[pa.RecordBatch]) -> TaskResult | None:
         """One task, by the number of its partition and a name of its try. None when the work was done before."""
-        return None if self._done is not None else self._work(partition, task, batches)
+        if self._done is not None:
+            return None
+        return self._work(partition, task, without_values(batches, self._refreshed, uri=self._spec.uri))
 
     def commit(self, results: Sequence[TaskResult | None], *, again: bool = False) -> None:
         """Stage, and publish unless `stageOnly`. `again`: who was asked first has died, at whatever step."""
@@ -169,8 +176,34 @@ class TableWriter:
         return resolve_store(table_of(self._options), self._options.storage)
 
 
+def filled_by_refresh(manifest: Manifest) -> frozenset[str]:
+    """The columns whose values come from a refresh. SQL has a null for each of them in every row, a source need not."""
+    schema = schema_to_arrow(manifest.schema)
+    return frozenset(field.name for field in schema if is_filled_by_refresh(field.metadata or {}))
+
+
+def without_columns(schema: pa.Schema, names: frozenset[str]) -> pa.Schema:
+    """The columns that a write brings."""
+    return pa.schema([field for field in schema if field.name not in names])
+
+
+def without_values(batches: Iterator[pa.RecordBatch], names: frozenset[str], *, uri: str) -> Iterator[pa.RecordBatch]:
+    """Rows without the columns that a refresh fills. SchemaMismatchError for a value in one of them."""
+    for batch in batches:
+        given = [name for name in batch.schema.names if name in names]
+        full = [name for name in given if batch.column(name).null_count < batch.num_rows]
+        if full:
+            raise SchemaMismatchError(
+                f"column {full[0]!r} is declared, and its values come from refresh",
+                uri=uri,
+                cure="Write no value for it, or undeclare it first.",
+            )
+        yield batch.drop_columns(given) if given else batch
+
+
 def table_of(options: SourceOptions) -> str:
-    """The place that is written: the table, or one of its branches."""
+    """The place that is written: the table, or one of its branches. InputError for a search."""
+    refuse_search(options)
     if options.branch is None or options.branch == MAIN:
         return options.uri
     return f"{options.uri.rstrip('/')}/{TREE}/{check_branch_name(options.branch)}"

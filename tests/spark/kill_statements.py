@@ -48,10 +48,14 @@ class Conversation:
     plan: KillPlan | None = None
     lives: bool = False
     tasks: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of the table, beside its place."""
     _worker: Worker | None = field(default=None, repr=False)
 
     def ask(self, what: str, **request: Any) -> dict[str, Any]:
         """A question of the driver. A planner that died is asked again, as the jar does."""
+        if "options" in request:
+            request["options"] = {**request["options"], **self.options}
         return self._ask({"do": what, **request})
 
     def write(self, writer: str, partition: int, ids: Sequence[int]) -> str:
@@ -59,11 +63,20 @@ class Conversation:
         self.tasks += 1
         request = {"do": "write", "writer": writer, "partition": partition, "task": str(self.tasks)}
         try:
-            return str(self._sent(request, rows(ids))["result"])
+            return str(self._sent(request, self.rows(ids))["result"])
         except EOFError:
             self._gone()
             self.tasks += 1
-            return str(self._sent({**request, "task": str(self.tasks)}, rows(ids))["result"])
+            return str(self._sent({**request, "task": str(self.tasks)}, self.rows(ids))["result"])
+
+    @property
+    def schema(self) -> str:
+        """The columns of what is written, as Spark says them."""
+        return SPARK_SCHEMA
+
+    def rows(self, ids: Sequence[int]) -> pa.Table:
+        """Rows of a task."""
+        return rows(ids)
 
     def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -106,7 +119,7 @@ class Statement:
 
 def _write(spark: Conversation, parts: Sequence[Sequence[int]], **begin: Any) -> None:
     options = {"path": spark.uri, "allowEmpty": "true", "maxRowsPerFile": "4"}
-    begun = spark.ask("begin", options=options, schema=SPARK_SCHEMA, **{"overwrite": False, **begin})
+    begun = spark.ask("begin", options=options, schema=spark.schema, **{"overwrite": False, **begin})
     results = [spark.write(begun["writer"], number, ids) for number, ids in enumerate(parts)]
     spark.ask("commit", writer=begun["writer"], results=results)
 
@@ -122,7 +135,7 @@ def _edit(
     """Of rows by their ids, which in this table tell the addresses; `moved`: id before -> id behind."""
     opened = spark.ask("open", options={"path": spark.uri})
     options = {"path": spark.uri}
-    begun = spark.ask("begin_edit", options=options, at=opened["at"], schema=SPARK_SCHEMA, statement=statement)
+    begun = spark.ask("begin_edit", options=options, at=opened["at"], schema=spark.schema, statement=statement)
     moved = moved or {}
     told = {"deleted": _packed(deleted), "moved": _packed([*moved])}
     if moved:
