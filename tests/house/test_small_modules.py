@@ -26,7 +26,6 @@ APART = {
     "lance_core.namespace.listing": "one of two forms of a catalog, beside `manifest_table`",
     "lance_core.pages.read.indexed": _ROW,
     "lance_core.spark.bridge.predicates": "pure, and tested alone",
-    "lance_core.spark.bridge.procedures": "the literal table of what CALL offers",
     "lance_core.spark.frame": "a public function, loaded when it is called",
 }
 

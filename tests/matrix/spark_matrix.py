@@ -27,12 +27,7 @@ PACKAGES = ("pytest", "pylance", "psutil", "pandas", "hypothesis", "pytest-xdist
 FOREIGN = ("SPARK_HOME", "PYSPARK_PYTHON", "LANCE_TEST_BRIDGE")
 """Settings of this environment that would choose its own Spark."""
 WITHOUT = ("tests/spark/test_spark_source.py",)
-WITH = (
-    *WITHOUT,
-    "tests/spark/test_spark_bridge.py",
-    "tests/spark/test_spark_catalog.py",
-    "tests/spark/test_spark_documented.py",
-)
+WITH = (*WITHOUT, "tests/spark/test_spark_bridge.py", "tests/spark/test_spark_catalog.py")
 
 
 def main(chosen: list[str]) -> int:

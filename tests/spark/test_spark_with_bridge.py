@@ -19,7 +19,6 @@ MODULES = (
     "test_spark_source.py",
     "test_spark_bridge.py",
     "test_spark_catalog.py",
-    "test_spark_documented.py",
     "test_spark_worker_kills.py",
 )
 
@@ -54,7 +53,17 @@ spark.stop()
 
 
 def test_the_source_and_the_bridge_in_a_session_that_has_it() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / name) for name in MODULES)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        *(str(HERE / name) for name in MODULES),
+    ]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "LANCE_TEST_BRIDGE": "1"}, capture_output=True, text=True, timeout=900
     )

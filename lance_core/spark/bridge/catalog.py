@@ -162,13 +162,23 @@ def _options_of(
     return {"path": where.uri, **{name: text for name, text in where.storage_options.items() if name in KNOWN_OPTIONS}}
 
 
+def _moment(microseconds: int) -> str:
+    """Of TIMESTAMP AS OF. InputError for a year that there is not: Spark takes a number for seconds."""
+    try:
+        return (dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=microseconds)).isoformat()
+    except OverflowError:
+        raise InputError(
+            f"TIMESTAMP AS OF: {microseconds} microseconds since 1970 are in no year that there is",
+            cure="Spark takes a number for seconds: pass timestamp_micros(...), or a text such as '2026-01-31 12:00:00'.",
+        ) from None
+
+
 def _selected(options: Mapping[str, str], request: Request) -> dict[str, str]:
     """The options for VERSION AS OF a number, a tag or a branch, and TIMESTAMP AS OF microseconds."""
     if "branch" in request:
         return {"branch": str(request["branch"])}
     if "asof" in request:
-        moment = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=int(request["asof"]))
-        return {"asof": moment.isoformat()}
+        return {"asof": _moment(int(request["asof"]))}
     text = str(request.get("version", ""))
     if not text:
         return {}

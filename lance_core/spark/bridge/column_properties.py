@@ -5,7 +5,6 @@
     'v.arrow.fixed-size-list.size' = '128'      a vector: ARRAY<FLOAT> or ARRAY<DOUBLE> becomes a list of a fixed size
     'v.arrow.float16' = 'true'                  its numbers are stored in half the width
     'body.arrow.large_var_char' = 'true'        texts with offsets of 64 bits
-    'body.lance.encoding' = 'blob'              bytes that are stored apart
     'body.lance.compression' = 'zstd'           and compression-level, structural-encoding, rle-threshold, bss
 """
 
@@ -62,9 +61,7 @@ def _large(field: Any, value: str) -> Any:
 
 
 def _blob(field: Any, value: str) -> Any:
-    if value.lower() != "blob" or not pt.is_binary(field.type) or not field.nullable:
-        return None
-    return _noted(field.with_type(pa.large_binary()), "lance-encoding:blob", "true")
+    return None  # a blob is read as where it is, and SQL has no way to write one
 
 
 def _encoded(name: str) -> Callable[[Any, str], Any]:
@@ -100,7 +97,7 @@ _EXPECTED: Mapping[str, str] = {
     ".arrow.fixed-size-list.size": "expected a column of ARRAY<FLOAT> or ARRAY<DOUBLE> and a size from 1 on",
     ".arrow.float16": "expected a vector of ARRAY<FLOAT> and 'true'",
     ".arrow.large_var_char": "expected a column of STRING and 'true'",
-    ".lance.encoding": "expected a column of BINARY that may be null, and 'blob'",
+    ".lance.encoding": "Spark's SQL cannot write blobs; leave it out and use BINARY, or make the column with the library",
     **{
         f".lance.{name}": f"expected a column and {' | '.join(words) if words else 'a number'}"
         for name, words in _ENCODINGS.items()

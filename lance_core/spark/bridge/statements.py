@@ -353,15 +353,10 @@ def _set_key(reader: _Reader, table: list[str]) -> Rewritten:
 
 
 def _update_columns(reader: _Reader, table: list[str]) -> Rewritten:
-    columns = [reader.name()]
-    while reader.take(","):
-        columns.append(reader.name())
-    reader.need("FROM")
-    source = ".".join(_quoted(part) for part in reader.names())
-    reader.end()
-    changes = ", ".join(f"{_quoted(name)} = s.{_quoted(name)}" for name in columns)
-    sql = f"MERGE INTO \0q0\0 AS t USING {source} AS s ON t._rowaddr = s._rowaddr WHEN MATCHED THEN UPDATE SET {changes}"
-    return Rewritten(sql, [table])
+    raise InputError(
+        "UPDATE COLUMNS ... FROM goes by row addresses, which Spark's MERGE cannot match a table by",
+        cure="MERGE INTO the table USING the source ON a key WHEN MATCHED THEN UPDATE SET its columns.",
+    )
 
 
 def _add_columns(reader: _Reader, table: list[str]) -> Rewritten | None:
@@ -373,7 +368,7 @@ def _add_columns(reader: _Reader, table: list[str]) -> Rewritten | None:
         return None
     raise InputError(
         f"ADD COLUMNS {', '.join(names)} FROM is two statements here",
-        cure="ALTER TABLE ... ADD COLUMNS with their types, then ALTER TABLE ... UPDATE COLUMNS ... FROM; or compute them "
+        cure="ALTER TABLE ... ADD COLUMNS with their types, then MERGE INTO the table by a key; or compute them "
         "without Spark's rows: LanceAddColumnsOperator, dataset.add_columns.",
     )
 
