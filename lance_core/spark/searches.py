@@ -50,14 +50,14 @@ _SPEED = ("nprobes", "ef", "refine_factor")
 
 
 @dataclass(frozen=True)
-class Search:
+class TableSearch:
     """A search by its kind and arguments."""
 
     kind: str
     given: Mapping[str, Any]
 
     @classmethod
-    def parse(cls, text: str) -> Search | None:
+    def parse(cls, text: str) -> TableSearch | None:
         """Of `kind {JSON}`; None for a text that is none. InputError for arguments that it does not have."""
         kind, _, rest = text.partition(" ")
         if kind not in PARAMETERS or not rest.startswith("{"):
@@ -203,7 +203,7 @@ def _ids(table: pa.Table) -> list[int]:
 class SearchReader:
     """Reads the rows of a search, as `TableReader` those of a table. Pickles."""
 
-    def __init__(self, options: SourceOptions, search: Search, target: pa.Schema, *, at: tuple[str, int]) -> None:
+    def __init__(self, options: SourceOptions, search: TableSearch, target: pa.Schema, *, at: tuple[str, int]) -> None:
         self._options, self._search, self._at = options, search, at
         self.target = target
 
@@ -226,17 +226,17 @@ class SearchReader:
             yield conformer.apply(batch.select(self.target.names))
 
 
-def search_of(options: SourceOptions) -> Search | None:
+def search_of(options: SourceOptions) -> TableSearch | None:
     """The search of a table's options. InputError where it cannot be read."""
     if options.search is None:
         return None
-    found = Search.parse(options.search)
+    found = TableSearch.parse(options.search)
     if found is None:
         raise InputError(f"option 'search': expected one of {', '.join(PARAMETERS)} and JSON, got {options.search!r}")
     return found
 
 
-def at_version(options: SourceOptions, search: Search) -> SourceOptions:
+def at_version(options: SourceOptions, search: TableSearch) -> SourceOptions:
     """The options with the version that the search names."""
     return options if "version" not in search.given else replace(options, version=int(search.given["version"]))
 

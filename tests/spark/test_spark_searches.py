@@ -19,7 +19,7 @@ from lance_core.spark.bridge.catalog import REQUESTS
 from lance_core.spark.bridge.procedures import call
 from lance_core.spark.bridge.statements import rewrite
 from lance_core.spark.options import parse_options
-from lance_core.spark.searches import Search, SearchReader
+from lance_core.spark.searches import SearchReader, TableSearch
 from lance_core.spark.table_reader import FragmentGroup, TableReader
 from lance_core.spark.table_writer import TableWriter
 from lance_core.spark.types import readable_schema
@@ -59,7 +59,7 @@ def _rows(uri: str, kind: str, **given: Any) -> pa.Table:
     loaded = _loaded(uri, f"{kind} {json.dumps(given)}")
     options, at = parse_options(loaded["options"]), json.loads(loaded["at"])
     assert options.search is not None
-    search = Search.parse(options.search)
+    search = TableSearch.parse(options.search)
     assert search is not None
     target = readable_schema(search.schema(lance.dataset(uri).schema))
     assert [field["name"] for field in json.loads(loaded["schema"])["fields"]] == target.names

@@ -37,7 +37,7 @@ from lance_core.namespace import all_namespaces, all_tables, connect, connect_to
 from lance_core.spark.bridge.column_properties import with_properties
 from lance_core.spark.bridge.metadata_tables import metadata_table
 from lance_core.spark.options import parse_options
-from lance_core.spark.searches import Search, at_version
+from lance_core.spark.searches import TableSearch, at_version
 from lance_core.spark.table_reader import open_read_snapshot, read_schema
 
 Request = Mapping[str, Any]
@@ -81,7 +81,7 @@ def _load(request: Request) -> Answer:
     """Also a table's branch, and what stands behind a table's name: `orders.branch_x`, `orders.versions`, a search."""
     client, storage = open_catalog(request["catalog"])
     parts = [str(part) for part in request["id"]]
-    search = Search.parse(parts[-1])
+    search = TableSearch.parse(parts[-1])
     if search is not None:
         return _searched(client, storage, parts[:-1], request, search)
     found = _opened(client, storage, parts, request)
@@ -98,7 +98,7 @@ def _load(request: Request) -> Answer:
 
 
 def _searched(
-    client: LanceNamespace, storage: Mapping[str, str], parts: Sequence[str], request: Request, search: Search
+    client: LanceNamespace, storage: Mapping[str, str], parts: Sequence[str], request: Request, search: TableSearch
 ) -> Answer:
     """A search of a table, or of one of its branches."""
     table = [*parts]

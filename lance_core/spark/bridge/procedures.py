@@ -101,7 +101,7 @@ def _before_tag(uri: str, storage: Mapping[str, str], given: dict[str, Any]) -> 
     if "tag" in given and ("from_branch" in given or "version" in given):
         raise InputError("tag cannot be combined with version or from_branch")
     if given.get("action") == "delete":
-        raise InputError("the version that a tag names is not asked for when it is deleted")
+        raise InputError("a version, tag or branch cannot be combined with action => 'delete'")
     reference: Any = given["tag"] if "tag" in given else (given["from_branch"], given.get("version"))
     is_new = given.get("action") == "create" or given["name"] not in table.tags.list()
     (table.tags.create if is_new else table.tags.update)(given["name"], reference)

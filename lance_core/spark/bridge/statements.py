@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Token:
+class _Token:
     """A piece of a statement: `kind` is text, quoted, number, word or sign; from `start` to `end` in it."""
 
     kind: str
@@ -75,17 +75,17 @@ def rewrite(sql: str) -> Rewritten | None:
     return _with_searches(sql, tokens)
 
 
-def _tokens(sql: str) -> Iterator[Token]:
+def _tokens(sql: str) -> Iterator[_Token]:
     for found in _TOKEN.finditer(sql):
         kind = str(found.lastgroup)
         if kind != "space":
-            yield Token(kind, found.group(), found.start(), found.end())
+            yield _Token(kind, found.group(), found.start(), found.end())
 
 
 class _Reader:
     """The tokens of a statement, one after the other."""
 
-    def __init__(self, sql: str, tokens: Sequence[Token], at: int) -> None:
+    def __init__(self, sql: str, tokens: Sequence[_Token], at: int) -> None:
         self.sql, self.tokens, self.at = sql, tokens, at
 
     @property
@@ -427,7 +427,7 @@ _STATEMENTS: Sequence[tuple[tuple[str, ...], Callable[[_Reader], Rewritten | Non
 # VECTOR_SEARCH, SEARCH, HYBRID_SEARCH in FROM
 
 
-def _with_searches(sql: str, tokens: Sequence[Token]) -> Rewritten | None:
+def _with_searches(sql: str, tokens: Sequence[_Token]) -> Rewritten | None:
     pieces: list[str] = []
     tables: list[list[str]] = []
     done = 0
