@@ -9,7 +9,7 @@ EXTRAS := airflow,spark,examples,dev
 
 PAGES := airflow_lance/ui/frontend/build.py
 
-.PHONY: jvm jvm-check spark-matrix ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments declared
+.PHONY: jvm jvm-check cluster-test spark-matrix ui ui-check ui-test pictures chromium hostile fuzz audit sbom help setup demo test test-slow simulate campaign mutants model matrix lint format types contracts check bench docs changelog protos clean driver far first-question growth large memory fragments declared
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -64,6 +64,12 @@ test: setup $(VENV)/.site .azurite/.installed chromium ## all tests but the long
 
 test-slow: setup $(VENV)/.site .azurite/.installed chromium ## the long tests: more seeds, more mutations, more kills
 	$(BIN)/python -m pytest -m slow tests
+
+.versitygw/versitygw: # a real S3 server for the tests of clusters, from its Go module
+	GOBIN=$(CURDIR)/.versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+
+cluster-test: setup .versitygw/versitygw ## a real S3 server, killed and started again during 300 appends; needs Go
+	$(BIN)/python -m pytest tests/stores/test_stores_versity.py
 
 matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
