@@ -211,6 +211,13 @@ def _null_in_list(found: Difference) -> bool:
     return made and _only(found.theirs, "None") and _only(found.mine, "False")
 
 
+def _without_items(found: Difference) -> bool:
+    """Whether lists share items, of a null list where no row's list has any."""
+    return _calls(found, "array_has_any", "list_has_any", "arrays_overlap") and (
+        _only(found.theirs, "False") and _only(found.mine, "None")
+    )
+
+
 def _sliced(found: Difference) -> bool:
     """Something put to a slice of a null list."""
     puts = _calls(found, r"(?:array|list)_(?:append|prepend|concat|cat)")
@@ -341,6 +348,7 @@ KEPT = (
         ),
     ),
     Kept("nulls of a list", "array_has([NULL, 2], i32)", _null_in_list),
+    Kept("lists without items", "array_has_any(make_array(t), string_to_array(left(s, 0), t))", _without_items),
     Kept("slices of null", "array_append(array_slice(li, 0, -1), 7)", _sliced),
     Kept("signs of NaN", "array_min(make_array(f64 - f64, 1.0))", _nan),
     Kept("rounded decimals", "coalesce(round(dec, 0), dec)", _rounded),

@@ -94,6 +94,7 @@ def test_further_examples_of_rows(sweeps: list[Sweep], name: str, expression: st
     "expression",
     [
         "f64 - f64 > 1.0",
+        "array_has_any(make_array(t), string_to_array(s, t))",
         "greatest(ln(f64), 1.0)",
         "greatest(f64 - f64, 1.0)",
         "CAST(i32 AS timestamp)",
