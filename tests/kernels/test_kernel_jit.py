@@ -151,7 +151,7 @@ def test_the_number_of_variants_is_bounded():
     ours = [item for item in jit.registered() if item.function.__module__.startswith("lance_core.kernels")]
     assert {item.function.__module__.rpartition(".")[2] for item in ours} >= {"bits", "bytes", "fsst", "levels", "text"}
     # Each is compiled once for a machine: some are worth a second or two of everybody's first run, hundreds are not.
-    assert len(ours) <= 60
+    assert len(ours) <= 61
     assert sum(len(list(item.keys())) for item in ours) <= 80
 
 
