@@ -138,6 +138,7 @@ def main() -> None:
 def report(uri: str, rows: int, share: int, repeats: int) -> None:
     """The figures, a line for each."""
     build(uri, rows)
+    print(f"evidence: {evidence_bytes(uri, rows):.2f} bytes a row", flush=True)
     refresh(uri)
     with counted() as reads:
         idle = statistics.median(seconds(lambda: refresh(uri)) for _ in range(repeats))
@@ -166,7 +167,6 @@ def report(uri: str, rows: int, share: int, repeats: int) -> None:
     print(f"after a compaction by the official library: {spent:.2f} s, {counts.calls} calls, {counts.stale} stale rows, "
           f"{reads.num_bytes / size:.2f} x the files' bytes read")  # fmt: skip
     lance.dataset(uri).cleanup_old_versions(dt.timedelta(0), delete_unverified=True)
-    print(f"evidence: {evidence_bytes(uri, first):.2f} bytes a row")
     plain = str(Path(uri).parent / "plain.lance")
     lance_core.write_dataset(texts(0, CHUNK), plain)
     new = texts(first, CHUNK)

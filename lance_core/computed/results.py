@@ -61,9 +61,10 @@ class Results:
 
     def find(self, digests: Any) -> tuple[Any, Any]:
         """Which rows have a value (a mask), and the values of those, in order."""
-        if not self._places:
+        keys = _keys(digests) if self._places else []
+        if self._places.keys().isdisjoint(keys):
             return np.zeros(len(digests), np.bool_), _none(self._kind)
-        places = np.array([self._places.get(key, -1) for key in _keys(digests)], np.int64)
+        places = np.array([self._places.get(key, -1) for key in keys], np.int64)
         mask, found = places >= 0, []
         for place in places[mask].tolist():
             number = bisect_right(self._ends, place)
@@ -131,8 +132,8 @@ def remove_results(store: Store, paths: Iterable[str]) -> None:
 
 
 def _keys(digests: Any) -> list[bytes]:
-    data = np.ascontiguousarray(digests).tobytes()
-    return [data[start : start + 16] for start in range(0, len(data), 16)]
+    keys: list[bytes] = np.ascontiguousarray(digests).view("V16").ravel().tolist()
+    return keys
 
 
 def _none(kind: pa.DataType) -> Any:
