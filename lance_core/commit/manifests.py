@@ -69,11 +69,6 @@ class Listing:
         """Ascending."""
         return sorted(self.schemes)
 
-    def is_complete_since(self, version: int) -> bool:
-        """Whether every version after `version` is there, and the table is not younger than that."""
-        newest = max(self.schemes, default=0)
-        return version <= newest and all(number in self.schemes for number in range(version + 1, newest + 1))
-
     def open_newest(self, store: Store) -> OpenVersion | None:
         """The newest version that it has, or a newer one where that was pruned since; None when there is no table."""
         if not self.schemes:

@@ -188,11 +188,6 @@ def _finished_name(rest: str) -> str:
     return folder + slash + name
 
 
-def staged_folder(identity: str) -> str:
-    """Where jobs leave further notes about one identity."""
-    return f"{STAGED}/{checked_identity(identity)}"
-
-
 def staged_path(identity: str, kind: str, *, attempt: str = "") -> str:
     """A record about an identity, or about an attempt at it. `kind` is a word without dots."""
     middle = f".{_checked_attempt(attempt)}" if attempt else ""

@@ -40,14 +40,6 @@ def data_paths(transaction: Transaction, *, writers: Sequence[str]) -> list[str]
     return [path for path in named if naming.is_of_any(path, writers)]
 
 
-def names_files(transaction: Transaction, *, writers: Sequence[str]) -> bool:
-    """Whether there are `data_paths` at all."""
-    first = next(named_fragments(transaction.operation), None)
-    if first is not None and any(naming.is_of_any(path, writers) for path in fragment_paths([first])):
-        return True
-    return bool(data_paths(transaction, writers=writers))
-
-
 def deletion_paths(transaction: Transaction, *, attempt: str) -> list[str]:
     """Those of `data_paths` that are deletion files."""
     fragments = written_fragments(transaction.operation)

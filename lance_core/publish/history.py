@@ -30,7 +30,7 @@ from lance_core.errors import CommitStateUnknownError, CorruptFileError, NotFoun
 from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
-from lance_core.publish.decisions import CommittedWork, DecisionState, list_identities, look_many, say_committed
+from lance_core.publish.decisions import CommittedWork, DecisionState, look_many, say_committed
 from lance_core.publish.intent import Intent, list_intents, named_by
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
@@ -378,13 +378,6 @@ def _decide_carried(
             say_committed(store, works[identity], by="cleanup", known=states[identity])
 
     each(store, [*works], note)
-
-
-def list_committed(store: Store, *, damaged: dict[str, CorruptFileError] | None = None) -> list[CommittedWork]:
-    """Everything that decisions of their own say was committed, by version."""
-    states = look_many(store, [*list_identities(store)], damaged={} if damaged is None else damaged)
-    found = [state.committed for state in states.values() if state.committed is not None]
-    return sorted(found, key=lambda item: (item.version, item.identity))
 
 
 def _load(store: Store, version: int) -> Transaction | None:

@@ -38,7 +38,6 @@ FORMAT = 2
 MAX_RECORD_SIZE = 4 << 20
 _MAX_DEPTH = 32
 _MAX_INTEGER = (1 << 64) - 1
-_MAX_TRIES = 5
 
 
 def read_record(store: Store, path: str) -> Record | None:
@@ -138,24 +137,6 @@ def add_record(store: Store, path: str, record: Record, *, durable: bool = True)
         if found is None:
             raise
     return None if found == json.loads(data) else found
-
-
-def put_first(store: Store, path: str, mine: T, *, data: bytes, read: Callable[[Store, str], T | None]) -> T:
-    """Put `data` where nothing is: `mine` itself when it stands now, else what `read` says stands there.
-
-    Not forced to the disk: such a decision protects from processes of this machine, which die with it.
-    """
-    for _ in range(_MAX_TRIES):
-        try:
-            store.put_if_absent(path, data, durable=False)
-            return mine
-        except StoreError as error:
-            found = read(store, path)
-            if found is not None:
-                return mine if found == mine else found  # only the reply was lost, or somebody was first
-            if not isinstance(error, AlreadyExistsError):
-                raise
-    raise StoreError(f"{store.uri}: {path} was repeatedly created and removed by other writers", uri=store.uri)
 
 
 def read_records(store: Store, paths: Sequence[str]) -> list[Record | None]:
