@@ -153,6 +153,8 @@ def gc(table: Table, output: Output, dry_run: bool, abandon_after: dt.timedelta 
     say(f"{verb} {len(report.files)} files, {size_text(report.bytes)}, of {len(report.attempts)} attempts")
     for identity in report.abandoned:
         say(f"  {'would abort' if dry_run else 'aborted'} {identity}, which waited too long for its commit")
+    for identity in report.unknown:
+        say(f"  kept {identity}: whether it was committed is unknown; `lance staged explain` says what settles it")
     for path in report.files:
         say(f"  {path}")
 

@@ -24,6 +24,7 @@ from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import open_newest
 from lance_core.commit.references import is_referenced
+from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
@@ -85,6 +86,7 @@ def collect_garbage(
         bytes=sizes.of(files),
         attempts=tuple(sorted({*gone, *(intent.commit for intent in settled)})),
         abandoned=tuple(sorted(identity for identity, attempt in found.forgotten if (identity, attempt) not in spared)),
+        unknown=tuple(sorted(key[0] for key, error in abandoned.refusals.items() if _is_unknown(error))),
     )
 
 
@@ -169,7 +171,9 @@ def _finished_at(store: Store, state: DecisionState) -> float:
 def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *, dry_run: bool) -> None:
     verb = "would be aborted" if dry_run else "was aborted"
     for key, (staged, since) in found.forgotten.items():
-        if key in removal.refusals:
+        if (error := removal.refusals.get(key)) is not None:
+            if _is_unknown(error):
+                log.warning("%s Until then the work stays.", error)
             continue
         if key in removal.left:
             log.warning("%s: %s waits for its commit, and was left: a living attempt goes on with it", store.uri, key[0])
@@ -179,6 +183,10 @@ def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *
             store.uri, staged.operation, key[0], staged.num_rows, staged.read_version,
             Asked.from_dict(found.asked.get(key, {})), (now - since) / 3600, verb,
         )  # fmt: skip
+
+
+def _is_unknown(error: LanceError) -> bool:
+    return isinstance(error, CommitStateUnknownError)
 
 
 def _settle_intents(store: Store, intents: Sequence[Intent], found: _Found) -> None:

@@ -164,7 +164,8 @@ class CommitResult:
 class GarbageReport:
     """What `collect_garbage` removed (or would remove, when `dry_run`). Sizes in bytes.
 
-    `abandoned`: identities whose staged work had waited too long for its commit.
+    `abandoned`: identities whose staged work had waited too long for its commit. `unknown`: identities that would be among
+    them, but nothing tells whether they were committed; they stay until a person has looked.
     """
 
     dry_run: bool
@@ -172,11 +173,11 @@ class GarbageReport:
     bytes: int = 0
     attempts: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
-        lists = {"files": [*self.files], "attempts": [*self.attempts], "abandoned": [*self.abandoned]}
-        return {**asdict(self), **lists}
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:

@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 
-from lance_core.commit.manifests import version_numbers
+from lance_core.commit.manifests import list_versions, version_numbers
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
 from lance_core.errors import IncompatibleConflictError, LanceError
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
+from lance_core.publish.abort import abort_attempt
 from lance_core.publish.attempts import list_staged
 from lance_core.publish.collect import collect_garbage
 from lance_core.publish.commit import commit_staged
 from lance_core.publish.stage import begin_attempt
 from tests.commit.commit_support import append, create, finish, live_rows, paths, stage
-from tests.protocol.protocol_support import HookStore
+from tests.protocol.protocol_support import HookStore, Killed, is_manifest_put
 
 DAY = 86_400.0
 
@@ -77,6 +78,36 @@ def test_what_runs_was_committed_or_is_young_is_not_abandoned(store: Store) -> N
     assert {entry.identity for entry in list_staged(store)} == {"running"}
     finish(store, running, (9,))
     assert live_rows(store) == [1, 2, 3, 7]
+
+
+def test_work_of_which_nobody_knows_whether_it_was_committed_is_named_and_stays(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    doubtful = stage(store, (7,))
+
+    def dies(name: str, path: str, action: Callable[[], Any]) -> Any:
+        if is_manifest_put(name, path):
+            raise Killed
+        return action()
+
+    with pytest.raises(Killed):
+        commit_staged(HookStore(store, dies), [doubtful])
+    for value in range(3):
+        append(store, (10 + value,))
+    for entry in list_versions(store)[:-1]:  # as others clean up: waiting work pins nothing for them
+        store.delete(entry.path)
+
+    files, later = paths(store), time.time() + 8 * DAY
+    report = collect_garbage(store, now=later, abandon_after=7 * DAY)
+    assert (report.unknown, report.abandoned, report.files) == ((doubtful.identity,), (), ())
+    assert paths(store) == files
+    assert f"unknown whether {doubtful.identity} was committed" in caplog.text
+    assert "lance staged abort --certain" in caplog.text
+
+    abort_attempt(store, doubtful.identity, doubtful.attempt, certain=True)
+    assert collect_garbage(store, now=later, abandon_after=7 * DAY).unknown == ()
+    assert list_staged(store) == []
+    assert live_rows(store) == [1, 2, 3, 10, 11, 12]
 
 
 def test_a_commit_beside_the_abandoning_lands_whole_or_not_at_all() -> None:

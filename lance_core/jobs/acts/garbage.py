@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 def garbage(spec: GarbageSpec, runner: Runner | None = None) -> Report:
-    """Report {"dry_run", "num_files", "bytes", "attempts", "abandoned"}."""
+    """Report {"dry_run", "num_files", "bytes", "attempts", "abandoned", "unknown"}."""
     store = resolve_store(spec.uri, spec.resolved_options())
     found = collect_garbage(store, dry_run=spec.dry_run, abandon_after=spec.abandon_after_seconds)
     for path in found.files:
         log.info("%s %s", "would remove" if spec.dry_run else "removed", path)
-    facts = {"dry_run": found.dry_run, "num_files": len(found.files), "bytes": found.bytes}
-    return Report(spec.kind, {**facts, "attempts": [*found.attempts], "abandoned": [*found.abandoned]})
+    facts = found.to_dict()
+    return Report(spec.kind, {**facts, "num_files": len(facts.pop("files"))})
