@@ -184,6 +184,32 @@ def test_what_is_said_instead(statement: str) -> None:
     assert shown == SAID[statement]
 
 
+TEXTS = {
+    r"'a\nb'": "a\nb",
+    r"r'a\db'": r"a\db",
+    r'"it\'s"': "it's",
+    "'it''s'": "it's",
+    "'-- no comment; nor an end'": "-- no comment; nor an end",
+    "1e-5": 1e-5,
+    ".5": 0.5,
+    "-2.5e+3D": -2500.0,
+    "7L": 7,
+}
+
+
+@pytest.mark.parametrize("said", TEXTS)
+def test_a_literal_says_what_it_says_to_spark(said: str) -> None:
+    found = rewrite(f"SELECT * FROM SEARCH('t', {said}, 5) s -- with a comment")
+    assert found is not None
+    assert json.loads(found.sql[found.sql.index("{") : found.sql.index("}") + 1])["query"] == TEXTS[said]
+
+
+def test_names_as_spark_takes_them() -> None:
+    found = rewrite("OPTIMIZE lake.2024_q1.`a ``b`;")
+    assert found is not None
+    assert found.tables == [["lake", "2024_q1", "a `b"]]
+
+
 @pytest.mark.parametrize("statement", OWN)
 def test_what_is_sparks_own(statement: str) -> None:
     assert rewrite(statement) is None

@@ -32,9 +32,13 @@ class Dialect:
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
+_NUMBER = r"\d\w*(?:\.\d\w*)?(?:(?<=[eE])[-+]\d\w*)?"
+"""With an engine's letters behind it; or a name that begins with a digit, where an engine has such."""
+
+
 def _pattern(texts: str, names: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>{texts})|(?P<name>{names})|(?P<word>[^\W\d]\w*)|(?P<other>\d[\w.]*|.)",
+        rf"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>{texts})|(?P<name>{names})|(?P<word>[^\W\d]\w*)|(?P<other>{_NUMBER}|.)",
         re.DOTALL,
     )
 
@@ -60,7 +64,7 @@ _ESCAPED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a name in quotes, a text, or a sign."""
+    """A word, a name in quotes, a text, or another: a number or a sign."""
 
     kind: str
     text: str
@@ -86,8 +90,8 @@ class Token:
         return self.text if self.kind == "word" else ""
 
 
-def tokens_of(sql: str, dialect: Dialect = DUCKDB) -> list[Token]:
-    """The tokens of one statement, without comments and the semicolon that ends it."""
+def tokens_of(sql: str, dialect: Dialect = DUCKDB, *, may_be_several: bool = False) -> list[Token]:
+    """The tokens of one statement, without comments and the semicolon that ends it. InputError when there are several."""
     found: list[Token] = []
     depth, gap = 0, False
     for match in dialect.token.finditer(sql):
@@ -101,7 +105,7 @@ def tokens_of(sql: str, dialect: Dialect = DUCKDB) -> list[Token]:
         gap = False
     while found and found[-1].text == ";":
         found.pop()
-    if any(token.text == ";" for token in found):
+    if not may_be_several and any(token.text == ";" for token in found):
         raise InputError("one statement at a time, got several", cure="Give each statement a task of its own.")
     return found
 
@@ -140,14 +144,15 @@ def split(tokens: Sequence[Token], sign: str) -> list[list[Token]]:
 
 def literal(token: Token, dialect: Dialect) -> str:
     """A text as Lance's own SQL writes it."""
-    if not dialect.escapes:
-        return token.text
+    return "'" + spark_text(token).replace("'", "''") + "'" if dialect.escapes else token.text
+
+
+def spark_text(token: Token) -> str:
+    """What a text of Spark's SQL says. InputError for an escape that is none of its plain ones."""
     if token.text[0] in "rR":
-        inner = token.text[2:-1]
-    else:
-        sign = token.text[0]
-        inner = re.sub(r"\\(.)", _unescaped, token.text[1:-1].replace(sign * 2, sign), flags=re.DOTALL)
-    return "'" + inner.replace("'", "''") + "'"
+        return token.text[2:-1]
+    sign = token.text[0]
+    return re.sub(r"\\(.)", _unescaped, token.text[1:-1].replace(sign * 2, sign), flags=re.DOTALL)
 
 
 def _unescaped(match: re.Match[str]) -> str:

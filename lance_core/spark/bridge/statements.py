@@ -17,38 +17,17 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lance_core.errors import InputError
+from lance_core.jobs.specs.sql_tokens import SPARK, Token, spark_text, tokens_of
 from lance_core.spark.searches import PARAMETERS
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")|(?P<quoted>`(?:[^`]|``)*`)"""
-    r"""|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[LlDdFf]?\b)|(?P<word>\w+)|(?P<sign>=>|.)""",
-    re.DOTALL,
-)
-
-
-@dataclass(frozen=True)
-class _Token:
-    """A piece of a statement: `kind` is text, quoted, number, word or sign; from `start` to `end` in it."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-    @property
-    def upper(self) -> str:
-        """As a keyword; "" for what cannot be one."""
-        return self.text.upper() if self.kind in ("word", "sign") else ""
-
-    @property
-    def name(self) -> str:
-        """As a part of a name."""
-        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+_LIKE_A_NAME = re.compile(r"\d\w*[^\W\d]\w*")
+_NUMBER = re.compile(r"(?P<digits>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?P<kind>[LDFldf]?)")
+_CONSTANTS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
 @dataclass
@@ -66,26 +45,29 @@ class Rewritten:
 
 def rewrite(sql: str) -> Rewritten | None:
     """What to say instead; None for a statement that is Spark's own. InputError for one of ours that cannot be read."""
-    tokens = [*_tokens(sql)]
+    tokens = _tokens(sql)
     for words, make in _STATEMENTS:
-        if tuple(token.upper for token in tokens[: len(words)]) == words:
+        if tuple(map(_said, tokens[: len(words)])) == words:
             found = make(_Reader(sql, tokens, len(words)))
             if found is not None:
                 return found
     return _with_searches(sql, tokens)
 
 
-def _tokens(sql: str) -> Iterator[_Token]:
-    for found in _TOKEN.finditer(sql):
-        kind = str(found.lastgroup)
-        if kind != "space":
-            yield _Token(kind, found.group(), found.start(), found.end())
+def _tokens(sql: str) -> list[Token]:
+    """Of a session's text as it is: several statements are for Spark to take or to refuse."""
+    return tokens_of(sql, SPARK, may_be_several=True)
+
+
+def _said(token: Token) -> str:
+    """A token as a keyword or a sign; "" for a text and a name in quotes."""
+    return token.word or (token.text if token.kind == "other" else "")
 
 
 class _Reader:
     """The tokens of a statement, one after the other."""
 
-    def __init__(self, sql: str, tokens: Sequence[_Token], at: int) -> None:
+    def __init__(self, sql: str, tokens: Sequence[Token], at: int) -> None:
         self.sql, self.tokens, self.at = sql, tokens, at
 
     @property
@@ -95,7 +77,7 @@ class _Reader:
 
     def take(self, *words: str) -> bool:
         """Whether these words follow; they are passed over then."""
-        if tuple(token.upper for token in self.tokens[self.at : self.at + len(words)]) != words:
+        if tuple(map(_said, self.tokens[self.at : self.at + len(words)])) != words:
             return False
         self.at += len(words)
         return True
@@ -111,11 +93,13 @@ class _Reader:
         return InputError(f"expected {expected}, found {found}, in: {self.sql.strip()}")
 
     def name(self) -> str:
-        """An identifier."""
-        if self.at >= len(self.tokens) or self.tokens[self.at].kind not in ("word", "quoted"):
+        """An identifier; Spark's may begin with a digit."""
+        token = self.tokens[self.at] if self.at < len(self.tokens) else None
+        name = "" if token is None else token.name or (token.text if _LIKE_A_NAME.fullmatch(token.text) else "")
+        if not name:
             raise self.error("a name")
         self.at += 1
-        return self.tokens[self.at - 1].name
+        return name
 
     def names(self) -> list[str]:
         """An identifier with dots."""
@@ -128,20 +112,19 @@ class _Reader:
         """A literal, or `array(...)` of literals."""
         if self.take("ARRAY", "(") or self.take("ARRAY", "["):
             return self._items()
-        sign = -1 if self.take("-") else 1
-        if self.at >= len(self.tokens):
-            raise self.error("a value")
-        token = self.tokens[self.at]
+        first, sign = self.at, -1 if self.take("-") else 1
+        point = "." if self.take(".") else ""
+        token = self.tokens[self.at] if self.at < len(self.tokens) else None
         self.at += 1
-        if token.kind == "text":
-            inner = token.text[1:-1].replace(token.text[0] * 2, token.text[0])
-            return re.sub(r"\\(.)", r"\1", inner)
-        if token.kind == "number":
-            digits = token.text.rstrip("LlDdFf")
-            return sign * (float(digits) if re.search(r"[.eE]", digits) or token.text[-1] in "DdFf" else int(digits))
-        if token.upper in ("TRUE", "FALSE", "NULL"):
-            return {"TRUE": True, "FALSE": False, "NULL": None}[token.upper]
-        self.at -= 1
+        if token is not None and (number := _NUMBER.fullmatch(point + token.text)) is not None:
+            whole = number["digits"].isdecimal() and number["kind"].upper() not in ("D", "F")
+            return sign * (int if whole else float)(number["digits"])
+        if token is not None and self.at == first + 1:
+            if token.kind == "text":
+                return spark_text(token)
+            if token.word in _CONSTANTS:
+                return _CONSTANTS[token.word]
+        self.at = first
         raise self.error("a literal value, such as 'text', 1.5, TRUE or array(1, 2)")
 
     def _items(self) -> list[Any]:
@@ -237,10 +220,13 @@ def _replace(reader: _Reader) -> Rewritten | None:
     if not reader.take("WHERE"):
         return None
     name = reader.sql[reader.tokens[first].start : reader.tokens[reader.at - 2].end]
-    begin, depth = reader.tokens[reader.at].start, 0
+    begin, depth = reader.tokens[reader.at].start, reader.tokens[first].depth
     for token, after in zip(reader.tokens[reader.at :], reader.tokens[reader.at + 1 :], strict=False):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth == 0 and token.upper == "AS" and after.upper in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+        if (
+            token.depth == depth
+            and token.word == "AS"
+            and _said(after) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+        ):
             where, query = reader.sql[begin : token.start], reader.sql[token.end :].rstrip().rstrip(";")
             return Rewritten(f"INSERT INTO {name} REPLACE WHERE {where}{query}", [table])
     raise reader.error("AS and a query behind the rows that it replaces")
@@ -428,13 +414,13 @@ _STATEMENTS: Sequence[tuple[tuple[str, ...], Callable[[_Reader], Rewritten | Non
 # VECTOR_SEARCH, SEARCH, HYBRID_SEARCH in FROM
 
 
-def _with_searches(sql: str, tokens: Sequence[_Token]) -> Rewritten | None:
+def _with_searches(sql: str, tokens: Sequence[Token]) -> Rewritten | None:
     pieces: list[str] = []
     tables: list[list[str]] = []
     done = 0
     for number in range(1, len(tokens) - 1):
-        kind = _SEARCHES.get(tokens[number].upper)
-        if kind is None or tokens[number - 1].upper not in ("FROM", "JOIN", ",") or tokens[number + 1].text != "(":
+        kind = _SEARCHES.get(tokens[number].word)
+        if kind is None or _said(tokens[number - 1]) not in ("FROM", "JOIN", ",") or tokens[number + 1].text != "(":
             continue
         reader = _Reader(sql, tokens, number + 2)
         arguments = _arguments(reader, kind)
@@ -445,7 +431,7 @@ def _with_searches(sql: str, tokens: Sequence[_Token]) -> Rewritten | None:
             )
         name = f"{kind} {json.dumps(arguments)}".replace("`", "``")
         pieces += [sql[done : tokens[number].start], f"\0q{len(tables)}\0.`{name}`"]
-        tables.append(_Reader(table, [*_tokens(table)], 0).names())
+        tables.append(_Reader(table, _tokens(table), 0).names())
         done = tokens[reader.at - 1].end
     return Rewritten("".join([*pieces, sql[done:]]), tables) if tables else None
 
@@ -455,9 +441,9 @@ def _arguments(reader: _Reader, kind: str) -> dict[str, Any]:
     while not reader.take(")"):
         if found:
             reader.need(",")
-        if reader.at + 1 < len(reader.tokens) and reader.tokens[reader.at + 1].text == "=>":
+        if [token.text for token in reader.tokens[reader.at + 1 : reader.at + 3]] == ["=", ">"]:
             name = reader.name().lower()
-            reader.need("=>")
+            reader.need("=", ">")
         elif len(found) < len(_POSITIONS[kind]):
             name = _POSITIONS[kind][len(found)]
         else:
@@ -479,7 +465,3 @@ _POSITIONS = {
     "text_search": ("table", "query", "num_results"),
     "hybrid_search": ("table", "query_vector", "query", "num_results"),
 }
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
