@@ -1,6 +1,7 @@
 """A hundred mapped appends, three deletes and an update under a real scheduler, on a table of 1,000 fragments: one version.
 
-Then each of the 104 tasks is cleared and runs again, and the commit with them: nothing is added.
+Then each of the 104 tasks is cleared and runs again, and the commit with them: nothing is added. On the second day, with new
+rows between, the days are there already, and the deletes and the update find what is new.
 """
 
 from __future__ import annotations
@@ -34,10 +35,18 @@ def _january(place: Path) -> pa.Table:
 
 def _expected(january: pa.Table, place: Path) -> Counter[str]:
     """The carriers at the end. Deletes and the update were planned on January, so they leave the new days alone."""
+    return _changed(Counter(january["carrier"].to_pylist())) + Counter(
+        name for path in _days(place) for name in pq.read_table(path)["carrier"].to_pylist()
+    )
+
+
+def _changed(before: Counter[str]) -> Counter[str]:
+    """Carriers behind the deletes and the update."""
     withdrawn, renamed = {"HA", "OO", "YV"}, {"FL": "FLX"}
-    before = Counter(january["carrier"].to_pylist())
-    kept = Counter({renamed.get(name, name): count for name, count in before.items() if name not in withdrawn})
-    return kept + Counter(name for path in _days(place) for name in pq.read_table(path)["carrier"].to_pylist())
+    kept: Counter[str] = Counter()
+    for name, count in before.items():
+        kept[renamed.get(name, name)] += 0 if name in withdrawn else count
+    return +kept
 
 
 def _days(place: Path) -> list[str]:
@@ -85,3 +94,13 @@ def test_a_hundred_and_four_tasks_become_one_version(stack: AirflowStack, place:
     assert (again["num_versions"], again["rows_added"]) == (0, 0)
     assert lance.dataset(uri).version == table.version
     assert _carriers(lance.dataset(uri)) == expected
+
+    new = january.slice(0, 2_000)
+    lance.write_dataset(new, uri, mode="append")
+    second = stack.trigger(DAG)
+    assert stack.wait_for_run(DAG, second, timeout=1100) == "success"
+    result = stack.xcom(DAG, second, "change.commit")
+    assert Counter(result["identities"].values()) == {"already_committed": DAYS, "committed": 4}
+    table = lance.dataset(uri)
+    table.validate()
+    assert _carriers(table) == _changed(expected + Counter(new["carrier"].to_pylist()))
