@@ -6,8 +6,8 @@
     doubled    2     null  null         row 1 is given to the function
     new file   2     4     null         with evidence for rows 0 and 1: the other columns stay where they are
 
-A pass reads physical rows in order and holds one batch. Inputs, value and evidence are of one version; whoever changes them
-in the meantime writes other files, whose rows this evidence does not fit.
+A pass reads physical rows in order and holds one batch, or some small ones. Inputs, value and evidence are of one version;
+whoever changes them in the meantime writes other files, whose rows this evidence does not fit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ import pyarrow as pa
 from lance_core.arrays import Bools, Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, numpy_of
+from lance_core.computed.calls import Engine, settle
 from lance_core.computed.declaration import Declaration, declaration_of
 from lance_core.computed.evidence import FAILED, NOT_WANTED, RowStates, evidence_array, input_digests, judge, value_marks
-from lance_core.computed.functions import Computation, row_by_row
-from lance_core.computed.limits import Meter
-from lance_core.computed.results import Results
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader
@@ -36,11 +34,12 @@ from lance_core.expr import evaluate, parse_filter
 from lance_core.format.declared import evidence_of, has_path
 from lance_core.format.fragment import DataFile
 from lance_core.format.schema import Field, Schema
-from lance_core.io.threads import Threads
 from lance_core.pages.rows import RowSelection
 from lance_core.pick import take
 
 SQL_BATCH_ROWS, FUNCTION_BATCH_ROWS = 65_536, 1_024
+_GROUP_ROWS, _GROUP_BYTES = 16_384, 8 << 20
+"""Batches that are judged and written together have no more rows and bytes than this, unless one alone has."""
 
 
 @dataclass(frozen=True)
@@ -150,22 +149,6 @@ class FailedRow:
     error: str
 
 
-@dataclass(frozen=True)
-class Engine:
-    """What computes the rows of a column. `concurrency`: calls that are made at once. `retry_failed`: whether rows that
-    failed before are tried."""
-
-    compute: Computation
-    results: Results
-    concurrency: int = 1
-    retry_failed: bool = True
-
-    @property
-    def meter(self) -> Meter:
-        """What bounds it."""
-        return self.compute.meter
-
-
 class FragmentWork:
     """A fragment of a column."""
 
@@ -220,7 +203,7 @@ class FragmentWork:
         source = self._snapshot.manifest.schema.project(self._input_ids | self._written)
         rows = RowSelection.span(0, self.reader.fragment.physical_rows)
         first = 0
-        for batch in self.reader.read(source, rows, batch_size=self._column.batch_rows * at_once):
+        for batch in _grouped(self.reader.read(source, rows, batch_size=self._column.batch_rows * at_once)):
             yield batch, self._living[first : first + batch.num_rows]
             first += batch.num_rows
 
@@ -256,37 +239,24 @@ class FragmentWork:
         self, batch: pa.RecordBatch, stale: Any, digests: Any, engine: Engine, seen: PassResult, first: int
     ) -> tuple[Any, Any, Any]:
         """Of the stale rows those that are settled now, their values, and what their evidence says."""
-        kind, counts = engine.compute.kind, seen.counts
         wanted = self._is_wanted(batch, stale)
-        counts.not_wanted += len(stale) - int(wanted.sum())
-        at = np.flatnonzero(wanted)
-        known, reused = engine.results.find(digests[stale[at]])
-        counts.reused += len(reused)
-        due = at[~known]
-        num_given = engine.meter.allowed(len(due))
-        counts.left += len(due) - num_given
-        given = due[:num_given]
-        made, errors = self._call(batch, stale[given], digests[stale[given]], engine)
-        failed = np.array([bool(error) for error in errors], np.bool_)
-        counts.failed_now += int(failed.sum())
-        for number in np.flatnonzero(failed):
-            row = stale[given[number]]
-            seen.failed.append(FailedRow(first + int(row), digests[row].tobytes().hex(), errors[number]))
-        # In the order of the stale rows: those not wanted, those known, those computed.
-        joined = pa.concat_arrays([pa.nulls(1, kind), reused, made])
-        index = np.zeros(len(stale), np.int64)
-        index[at[known]] = 1 + np.arange(len(reused))
-        index[given] = 1 + len(reused) + np.arange(len(made))
-        is_settled = np.ones(len(stale), np.bool_)
-        is_settled[due[num_given:]] = False
-        values = take(joined, arrow_of(index))
-        marks = value_marks(values)
-        marks[~wanted] = NOT_WANTED
-        marks[given[failed]] = FAILED
-        if not is_settled.all():
-            settled = np.flatnonzero(is_settled)
-            return stale[settled], take(values, arrow_of(settled)), marks[settled]
-        return stale, values, marks
+        asked = stale[wanted]
+        found = settle(engine, self._inputs_of(batch), asked, digests, call_rows=self._column.batch_rows)
+        counts = seen.counts
+        counts.not_wanted += len(stale) - len(asked)
+        counts.reused += found.num_reused
+        counts.failed_now += len(found.errors)
+        counts.left += len(asked) - len(found.places)
+        marks = value_marks(found.values)
+        for place, error in sorted(found.errors.items()):
+            seen.failed.append(FailedRow(first + int(asked[place]), digests[asked[place]].tobytes().hex(), error))
+            marks[np.searchsorted(found.places, place)] = FAILED
+        unwanted = stale[~wanted]
+        if not len(unwanted):
+            return asked[found.places], found.values, marks
+        values = pa.concat_arrays([found.values, pa.nulls(len(unwanted), engine.compute.kind)])
+        marks = np.concatenate([marks, np.full(len(unwanted), NOT_WANTED, marks.dtype)])
+        return np.concatenate([asked[found.places], unwanted]), values, marks
 
     def _is_wanted(self, batch: pa.RecordBatch, rows: Any) -> Bools:
         if self._where is None:
@@ -294,36 +264,19 @@ class FragmentWork:
         wanted: Bools = numpy_of(evaluate(self._where, batch).fill_null(False), may_copy=True)[rows]
         return wanted
 
-    def _call(self, batch: pa.RecordBatch, rows: Any, digests: Any, engine: Engine) -> tuple[Any, list[str]]:
-        """Values for rows, and the error of each. Each call's values are put aside as soon as it has answered."""
-        if not len(rows):
-            return pa.nulls(0, engine.compute.kind), []
+    def _inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the function is given. Rows without columns are counted by a column that it does not know."""
         names = [*self._column.input_names]
-        inputs = batch.select(names) if names else pa.RecordBatch.from_arrays([batch.column(0)], names=["_"])
-        inputs = inputs if len(rows) == batch.num_rows else take(inputs, arrow_of(rows))
-        size = self._column.batch_rows
-        parts = [inputs.slice(start, size) for start in range(0, len(rows), size)]
-        made, errors = list[Any](), list[str]()
-        for pieces, told in _answers(engine, parts):
-            start, fine = len(errors), np.array([not error for error in told], np.bool_)
-            values = pa.concat_arrays(pieces)
-            settled = digests[start : start + len(told)]
-            if not fine.all():
-                kept = np.flatnonzero(fine)
-                engine.results.add(settled[kept], take(values, arrow_of(kept)))
-            else:
-                engine.results.add(settled, values)
-            made.append(values)
-            errors += told
-        return pa.concat_arrays(made), errors
+        return batch.select(names) if names else pa.RecordBatch.from_arrays([batch.column(0)], names=["_"])
 
     def _overlaid(self, batch: pa.RecordBatch, target: pa.Schema, rows: Any, values: Any, evidence: Any) -> pa.RecordBatch:
         new = {self._column.value.name: values, self._column.evidence.name: evidence}
         columns = []
+        is_all = len(rows) == batch.num_rows and bool((rows == np.arange(len(rows))).all())
         for item in target:
             old = batch.column(item.name)
-            if not len(rows):
-                columns.append(old)
+            if is_all or not len(rows):
+                columns.append(new[item.name].cast(item.type) if is_all else old)
                 continue
             index = np.arange(batch.num_rows)
             index[rows] = batch.num_rows + np.arange(len(rows))
@@ -339,16 +292,21 @@ class FragmentWork:
             yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], value_marks(values)))
 
 
-def _answers(engine: Engine, parts: list[pa.RecordBatch]) -> Iterator[tuple[list[Any], list[str]]]:
-    """What the function answers for each part, in order; several calls at once where that is requested."""
-    if len(parts) < 2 or engine.concurrency < 2:
-        for part in parts:
-            yield row_by_row(engine.compute, part)
-        return
-    with Threads(max_workers=engine.concurrency, thread_name_prefix="lance-column") as threads:
-        calls = [threads.submit(row_by_row, engine.compute, part) for part in parts]
-        try:
-            for call in calls:
-                yield call.result()
-        finally:
-            threads.shutdown(cancel_futures=True)
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Neighbours as one batch, as long as they are small together: what is done for a batch takes as long for a few rows."""
+    held, rows, size = list[pa.RecordBatch](), 0, 0
+    for batch in batches:
+        if held and (rows + batch.num_rows > _GROUP_ROWS or size + batch.nbytes > _GROUP_BYTES):
+            yield _joined(held)
+            held, rows, size = [], 0, 0
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = [pa.concat_arrays([batch.column(place) for batch in batches]) for place in range(batches[0].num_columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_core.computed.fragments import DeclaredColumn, Engine, FragmentWork, PassResult
+from lance_core.computed.calls import Engine
+from lance_core.computed.fragments import DeclaredColumn, FragmentWork, PassResult
 from lance_core.computed.functions import Computation, Load
 from lance_core.computed.limits import Meter, Pace
 from lance_core.computed.results import Results, remove_results, waiting_objects
