@@ -50,6 +50,14 @@ def numpy_of(values: pa.Array[Any] | pa.ChunkedArray[Any], *, may_copy: bool = F
     return values.to_numpy(zero_copy_only=not may_copy)
 
 
+def number_type(kind: pa.DataType) -> np.dtype[Any]:
+    """The type of numbers that numpy has for one of Arrow's, without pandas, which Arrow's `to_pandas_dtype` needs up to 25.
+
+    Raises KeyError for a type whose values are no numbers of 8 to 64 bits.
+    """
+    return _PLAIN[kind]
+
+
 def arrow_of(values: npt.NDArray[Any], kind: pa.DataType | None = None, *, mask: Bools | None = None) -> pa.Array[Any]:
     """What `pa.array(values, kind, mask=mask)` gives; `mask` is true for nulls. Numbers in one piece are not copied."""
     stored = _ARROW.get(values.dtype)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from lance_core.arrow_numpy import TRUE, array_of, arrow_of, constant, numpy_of
+from lance_core.arrow_numpy import TRUE, array_of, arrow_of, constant, number_type, numpy_of
 from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat, unify
 from lance_core.expr.common_type import cast_common, compared_type
@@ -163,7 +163,7 @@ def is_in_literals(item: Value, values: Sequence[object]) -> Value | None:
     if len(kinds) != 1:
         return None
     if kinds == {int} and pa.types.is_integer(subject.type):
-        limits = np.iinfo(subject.type.to_pandas_dtype())
+        limits = np.iinfo(number_type(subject.type))
         least, most = int(limits.min), int(limits.max)
         wanted = [value for value in wanted if isinstance(value, int) and least <= value <= most]
     elif kinds != {str} or subject.type not in (pa.string(), pa.large_string()):

@@ -62,6 +62,11 @@ def test_the_product_never_imports_the_official_library() -> None:
     assert [path for path in product if pattern.search(path.read_text())] == []
 
 
+def test_the_product_asks_arrow_for_no_types_of_pandas() -> None:
+    """`to_pandas_dtype` imports pandas up to Arrow 25, where it may not be installed: `number_type` does not."""
+    assert [path for path in SOURCES if ".to_pandas_dtype(" in path.read_text()] == []
+
+
 def test_the_product_has_no_module_for_tests_and_imports_none() -> None:
     pattern = re.compile(r"^\s*(import|from) ((\w+\.)*testing|tests|protocol|bench)\b", re.MULTILINE)
     product = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("lance_core", "airflow_lance")]

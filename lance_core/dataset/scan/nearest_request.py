@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow
-from lance_core.arrow_numpy import numpy_of
+from lance_core.arrow_numpy import number_type, numpy_of
 from lance_core.errors import InputError, WrongTypeError
 from lance_core.format.index_details import Metric
 from lance_core.format.schema import Schema
@@ -107,7 +107,7 @@ def vector_type(schema: Schema, column: object) -> tuple[np.dtype[Any], int]:
     value = storage.value_type
     if not (pa.types.is_floating(value) or value in (pa.uint8(), pa.int8())):
         raise WrongTypeError(f"column {column!r} holds lists of {value}, expected floats, int8 or uint8")
-    return np.dtype(value.to_pandas_dtype()), storage.list_size
+    return number_type(value), storage.list_size
 
 
 def _queries(given: Any, dimension: int, element: np.dtype[Any]) -> tuple[npt.NDArray[Any], bool]:

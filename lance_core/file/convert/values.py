@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from lance_core.arrays import Bools
 from lance_core.arrow.buffers import buffer_of, bytes_of, nulls
 from lance_core.arrow.kinds import dictionary_type, list_type
-from lance_core.arrow_numpy import arrow_of, numpy_of
+from lance_core.arrow_numpy import arrow_of, number_type, numpy_of
 from lance_core.codecs.blocks import Block, DictionaryBlock, FixedBlock, ListBlock, StructBlock, VariableBlock
 from lance_core.codecs.dictionary import flatten
 from lance_core.errors import CorruptFileError
@@ -179,7 +179,7 @@ def _dictionary(block: DictionaryBlock, arrow_type: pa.DataType, validity: pa.Bu
         index_type = dictionary_type(arrow_type).index_type
         if len(items) - 1 > _largest(index_type):
             indices, items = _fewer_items(indices, items, index_type, validity)
-        keys = np.ascontiguousarray(indices).astype(index_type.to_pandas_dtype(), copy=False)
+        keys = np.ascontiguousarray(indices).astype(number_type(index_type), copy=False)
         array = pa.Array.from_buffers(index_type, len(keys), [validity, buffer_of(keys)])
         return pa.DictionaryArray.from_arrays(array, items)
     if not pa.types.is_nested(arrow_type) and not is_variable(arrow_type) and arrow_type.bit_width >= 8:
@@ -240,7 +240,7 @@ def _constant(values: ConstantValues, arrow_type: pa.DataType, validity: pa.Buff
     is_dictionary = pa.types.is_dictionary(arrow_type)
     item = _scalar(values.scalar, list_type(arrow_type).value_type if is_dictionary else arrow_type)
     if is_dictionary:
-        keys = np.zeros(values.count, dictionary_type(arrow_type).index_type.to_pandas_dtype())
+        keys = np.zeros(values.count, number_type(dictionary_type(arrow_type).index_type))
         array = pa.Array.from_buffers(dictionary_type(arrow_type).index_type, len(keys), [validity, buffer_of(keys)])
         return pa.DictionaryArray.from_arrays(array, item)
     repeated: pa.Array[Any] = pa.repeat(item[0], values.count)

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from lance_core.arrow.buffers import buffer_of
 from lance_core.arrow.kinds import as_dictionary, as_list, as_struct, dictionary_type, list_type
 from lance_core.arrow.logical import logical_of
-from lance_core.arrow_numpy import numpy_of
+from lance_core.arrow_numpy import number_type, numpy_of
 from lance_core.codecs.blocks import FixedBlock, ListBlock, VariableBlock
 from lance_core.errors import InputError
 from lance_core.file.convert.arrow_to_blocks import block_of
@@ -410,9 +410,9 @@ def _widest(arrow_type: pa.DataType) -> tuple[Any, Any]:
         edges = (b"\x00" * 15 + b"\x80", b"\xff" * 15 + b"\x7f")
         low, high = (pa.Array.from_buffers(arrow_type, 1, [None, pa.py_buffer(edge)]) for edge in edges)
         return low, high
-    stored = {"date32[day]": np.int32, "date64[ms]": np.int64}.get(str(arrow_type)) or arrow_type.to_pandas_dtype()
-    info = np.iinfo(stored)
-    bounds = pa.array([info.min, info.max], pa.from_numpy_dtype(np.dtype(stored))).view(arrow_type)
+    plain = {"date32[day]": pa.int32(), "date64[ms]": pa.int64()}.get(str(arrow_type), arrow_type)
+    info = np.iinfo(number_type(plain))
+    bounds = pa.array([info.min, info.max], plain).view(arrow_type)
     return bounds[0], bounds[1]
 
 
