@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[4])
 import lance_core
 from lance_core.errors import LanceError
-from tests.io.test_io_hanging import build, verbs
+from tests.io.hanging_stores import build, verbs
 place, free, wanted = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(",")
 bad = {}
 full = 0
