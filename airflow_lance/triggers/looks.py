@@ -16,6 +16,7 @@ import random
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -89,7 +90,7 @@ class Looks:
             if known is not None and known.loop is loop:
                 self._waiting[known.future] = self._waiting.get(known.future, 0) + 1
                 return known.future
-            number = self._stores.setdefault(store, len(self._stores) % MAX_STORES)
+            number = self._number_of(store)
             pool = self._pools.get(number)
             if pool is None:
                 pool = ThreadPoolExecutor(THREADS_PER_STORE, thread_name_prefix=f"lance-look-{number}")
@@ -99,6 +100,12 @@ class Looks:
             self._waiting[future] = 1
         future.add_done_callback(lambda _: self._note_done(question, future))
         return future
+
+    def _number_of(self, store: str) -> int:
+        """The pool of a store: the first ones have their own; all others share those, and are not remembered."""
+        if len(self._stores) < MAX_STORES:
+            return self._stores.setdefault(store, len(self._stores))
+        return self._stores.get(store, zlib.crc32(store.encode()) % MAX_STORES)
 
     def _note_done(self, question: str, future: Future[Any]) -> None:
         with self._lock:

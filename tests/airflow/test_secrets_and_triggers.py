@@ -16,7 +16,7 @@ from airflow_lance.operators.commit import LanceCommitOperator
 from airflow_lance.sensors.version import LanceVersionSensor
 from airflow_lance.triggers import condition as condition_module
 from airflow_lance.triggers.condition import LanceConditionTrigger
-from airflow_lance.triggers.looks import Looks, store_of
+from airflow_lance.triggers.looks import MAX_STORES, Looks, store_of
 from airflow_lance.triggers.staging import LanceStagingTrigger
 from airflow_lance.triggers.version import LanceVersionTrigger
 from lance_core.conditions import TableFacts, VersionAtLeast
@@ -159,6 +159,17 @@ def test_a_look_that_never_ends_is_given_up_and_a_failed_one_is_not_shared() -> 
 
     assert asyncio.run(everything()) == 1
     over.set()
+
+
+def test_looks_remember_a_bounded_number_of_stores() -> None:
+    """A triggerer lives for months, and a store's name may be in a template."""
+    looks = Looks()
+
+    async def everything() -> list[int]:
+        return [await looks.look(f"s3://bucket-{number}", str(number), lambda: 1) for number in range(300)]
+
+    assert sum(asyncio.run(everything())) == 300
+    assert len(looks._stores) == len(looks._pools) == MAX_STORES
 
 
 def test_an_unexpected_error_ends_a_wait_and_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
