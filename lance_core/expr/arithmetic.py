@@ -54,7 +54,8 @@ def calculate(op: str, left: Value, right: Value, *, bends: bool = True) -> Valu
         return cast(pc.subtract(first, second), pa.duration("ns"))  # as for other results of dates and timestamps
     if pa.types.is_decimal(first.type) and pa.types.is_decimal(second.type):
         return decimals.calculate(op, first, second)
-    return _KERNELS[op](first, second)
+    made = _KERNELS[op](first, second)
+    return cast(made, pa.float16(), safe=False) if _are_halves(left, right, bends=bends) else made
 
 
 def _operands(op: str, left: Value, right: Value, *, bends: bool) -> tuple[Value, Value]:
@@ -101,6 +102,14 @@ def _shifted_days(op: str, left: Value, right: Value) -> Value:
         for side in (left, right)
     ]
     return cast(cast(cast(_KERNELS[op](*(cast(side, pa.int64()) for side in days)), pa.int32()), pa.date32()), dates)
+
+
+def _are_halves(left: Value, right: Value, *, bends: bool) -> bool:
+    """Whether half floats meet half floats, whole numbers, or a constant that takes their type: each step is one."""
+    floats = {side.type for side in (left, right) if pa.types.is_floating(side.type)}
+    if bends and len(floats) > 1:
+        floats = {side.type for side in (left, right) if pa.types.is_floating(side.type) and not is_scalar(side)}
+    return floats == {pa.float16()} and not any(pa.types.is_decimal(side.type) for side in (left, right))
 
 
 def _are_unsigned(left: Value, right: Value, *, bends: bool) -> bool:
@@ -193,7 +202,8 @@ def negate(value: Value) -> Value:
     subject = plain(value)
     if family_of(subject.type) not in ("int", "float", "decimal", "duration", "null"):
         raise FilterError(f"-({subject.type}) is not a supported operation")
-    return pc.negate(cast(subject, pa.int64()) if family_of(subject.type) in ("int", "null") else subject)
+    made = pc.negate(cast(subject, pa.int64()) if family_of(subject.type) in ("int", "null") else subject)
+    return cast(made, pa.float16()) if pa.types.is_float16(value.type) else made
 
 
 _KERNELS: Mapping[str, Callable[[Value, Value], Value]] = MappingProxyType(

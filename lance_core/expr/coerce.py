@@ -129,6 +129,11 @@ def plain(value: Value) -> Value:
     return value
 
 
+def plain_item(value: Value) -> Value:
+    """The same, but half floats stay: what lists of them hold, and what is made of them alone."""
+    return value if pa.types.is_float16(value.type) else plain(value)
+
+
 def unify(left: Value, right: Value) -> tuple[Value, Value]:
     """Both values as one comparable type. Raises FilterError when their families do not compare."""
     if left.type == right.type:

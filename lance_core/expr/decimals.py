@@ -172,6 +172,11 @@ def like(kind: Any, precision: int, scale: int) -> Any:
     return pa.decimal128(precision, scale) if kind.bit_width == 128 else pa.decimal256(precision, scale)
 
 
+def with_carry(kind: Any, scale: int) -> Any:
+    """A decimal type of one digit more than another, as far as there are so many."""
+    return like(kind, min(kind.precision + 1, 76 if kind.bit_width > 128 else 38), scale)
+
+
 def calculate(op: str, left: Value, right: Value) -> Value:
     """`left op right` of decimals. FilterError for division by zero and for results of more digits than their type."""
     target = result_of(op, left.type, right.type)

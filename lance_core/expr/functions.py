@@ -58,7 +58,9 @@ def call(name: str, arguments: Sequence[Value]) -> Value:
     fewest, most, function = found
     if not fewest <= len(arguments) <= most:
         raise FilterError(f"{name} takes {fewest} to {most} arguments, got {len(arguments)}")
-    return function(*(_prepared(name, argument) for argument in arguments))
+    made = function(*(_prepared(name, argument) for argument in arguments))
+    is_half = name in _OF_HALVES and pa.types.is_float16(arguments[-1].type)
+    return cast(made, pa.float16(), safe=False) if is_half else made
 
 
 def _prepared(name: str, value: Value) -> Value:
@@ -67,7 +69,13 @@ def _prepared(name: str, value: Value) -> Value:
         return value
     if not pa.types.is_float16(value.type):
         return plain(value)
-    return value if name in _OF_TEXTS else cast(value, pa.float64()) if name in _DOUBLES else plain(value)
+    return (
+        value
+        if name in _OF_TEXTS or name in LIST_FUNCTIONS
+        else cast(value, pa.float64())
+        if name in _DOUBLES
+        else plain(value)
+    )
 
 
 def require_text(value: Value, what: str) -> Value:
@@ -246,9 +254,10 @@ def _round_to(number: Value, places: int) -> Value:
         return pc.if_else(pc.less(pc.abs(number), least), pc.multiply(number, constant(0.0, number.type)), rounded)
     kind = number.type
     scale = max(0, min(kind.scale, places))
-    wider = decimals.like(kind, min(kind.precision + 1, 76 if kind.bit_width > 128 else 38), scale)
+    wider = decimals.with_carry(kind, scale)
     rounded = decimals.rescale(number, wider) if places >= 0 else decimals.to_tens(number, -places, wider)
-    return pc.cast(rounded, decimals.like(kind, kind.precision, scale))
+    carries = kind.scale == 0 and -kind.precision <= places < 0  # 9999 is 10000, elsewhere digits fall away
+    return rounded if carries else pc.cast(rounded, decimals.like(kind, kind.precision, scale))
 
 
 def _round_far(number: Value, places: int) -> Value:
@@ -441,9 +450,12 @@ _OF_TEXTS = frozenset(
     {"concat", "concat_ws", "reverse", "length", "char_length", "character_length", "left", "right", "lpad", "rpad"}
     | {"substr_index", "substring_index", "translate", "overlay", "find_in_set", "contains_tokens", "regexp_match"}
     | {"regexp_replace", "regexp_count", "regexp_instr", "to_char", "date_format", "array_to_string", "list_to_string"}
-    | {"array_join", "list_join", "nvl", "ifnull", "nvl2", "arrow_cast", "arrow_try_cast"}
+    | {"array_join", "list_join", "nvl", "ifnull", "nvl2", "nanvl", "arrow_cast", "arrow_try_cast"}
+    | {"coalesce", "nullif", "greatest", "least", "if"}
 )
-_AS_THEY_ARE = frozenset({"struct", "row", "named_struct"})
+_OF_HALVES = frozenset({"abs", "log"})
+"""Functions that give half floats of half floats."""
+_AS_THEY_ARE = frozenset({"struct", "row", "named_struct", "make_map"})
 _MANY = 255
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {

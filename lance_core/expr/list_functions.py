@@ -22,7 +22,7 @@ from pyarrow import compute
 
 from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
-from lance_core.expr.coerce import Value, as_text, cast, family_of, plain, repeat
+from lance_core.expr.coerce import Value, as_text, cast, family_of, plain, plain_item, repeat
 from lance_core.expr.common_type import as_common, cast_common, common_type
 from lance_core.expr.compare import key_of
 from lance_core.expr.lists import dims_of, element
@@ -49,7 +49,7 @@ def _lists(name: str, fewest: int, most: int, function: Callable[..., Any], *, i
     """A function whose result is a list of what its arguments hold: `items` says which of them are or hold items."""
 
     def call(*given: Value) -> Value:
-        values = [plain(value) for value in given]
+        values = [plain_item(value) for value in given]
         kinds = [
             _item_type(value.type, name) if number == items[0] or number in items[1:] else value.type
             for number, value in enumerate(values)
@@ -228,7 +228,7 @@ def _extreme(choose: Callable[..., Any]) -> Callable[[Items], Any]:
 
 
 def _make(*given: Value) -> Value:
-    values = [plain(value) for value in given]
+    values = [plain_item(value) for value in given]
     if not values:
         return constant([], pa.list_(pa.int64()))
     values = as_common(values)
@@ -236,7 +236,7 @@ def _make(*given: Value) -> Value:
 
 
 def _repeat_item(given: Value, count: Value) -> Value:
-    values = [plain(given), plain(count)]
+    values = [plain_item(given), plain(count)]
     rows = (None if times is None else [item] * _size(times) for item, times in rows_of(values))
     return made_of(rows, pa.list_(values[0].type), values)
 

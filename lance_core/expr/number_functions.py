@@ -21,6 +21,7 @@ from lance_core.errors import FilterError
 from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
 from lance_core.expr.common_type import as_common, cast_common, integer_type, shown_type
 from lance_core.expr.compare import compare, total_order
+from lance_core.expr.decimals import with_carry
 from lance_core.expr.rows import made_of, rows_of
 from lance_core.expr.text_functions import by_row
 from lance_core.expr.value_text import is_list
@@ -122,18 +123,26 @@ def by_digits(number: Value, digits: Value | None, function: Callable[[Value, in
         whole = function(number, 0 if not digits.is_valid else max(min(int(digits.as_py()), 400), -400))
         return whole if digits.is_valid else pc.if_else(constant(False), whole, constant(None, whole.type))
     numbers = repeat(number, len(digits)) if is_scalar(number) else number
-    found: Value = pa.nulls(len(digits), number.type)
+    kind = with_carry(number.type, number.type.scale) if pa.types.is_decimal(number.type) else number.type
+    found: Value = pa.nulls(len(digits), kind)
     for places in pc.unique(digits).drop_null().to_pylist():
         made = function(numbers, max(min(places, 400), -400))
         here = pc.fill_null(pc.equal(digits, constant(places, digits.type)), False)
-        found = pc.if_else(here, made.cast(number.type), found)
+        found = pc.if_else(here, made.cast(kind), found)
     return found
 
 
 def _nanvl(value: Value, other: Value) -> Value:
     kind = _floating(value.type, other.type)
     left, right = (cast(each, kind, safe=False) for each in (value, other))
-    return pc.if_else(pc.is_nan(left), right, left)
+    made = pc.if_else(pc.is_nan(left), right, left)
+    return cast(made, pa.float16(), safe=False) if _are_halves(value.type, other.type) else made
+
+
+def _are_halves(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether the numbers are half floats, one of them maybe whole and as short."""
+    others = [kind for kind in (left, right) if not pa.types.is_float16(kind)]
+    return len(others) < 2 and all(pa.types.is_integer(kind) and kind.bit_width <= 16 for kind in others)
 
 
 def _atan2(y: Value, x: Value) -> Value:
@@ -175,7 +184,7 @@ def _first_wins(name: str, left: Value, right: Value) -> Value:
     if pa.types.is_null(left.type):
         return constant(True)
     if pa.types.is_floating(left.type):
-        keys = total_order(left), total_order(right)
+        keys = total_order(plain(left)), total_order(plain(right))
         wins = pc.greater_equal(*keys) if name == "greatest" else pc.less_equal(*keys)
     else:
         wins = compare(">=" if name == "greatest" else "<=", left, right)

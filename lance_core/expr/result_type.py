@@ -12,6 +12,7 @@ Values are computed as wide as they need to be, and brought to this type where a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -131,9 +132,7 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
         return pa.large_string() if is_large else pa.string()
     if expr.name == "concat_ws":
         return pa.string()
-    if expr.name == "abs" and stored_type(expr.arguments[0], schema) == pa.float16():
-        return pa.float16()
-    if expr.name == "log" and stored_type(expr.arguments[-1], schema) == pa.float16():
+    if expr.name in ("abs", "log") and stored_type(expr.arguments[-1], schema) == pa.float16():
         return pa.float16()
     if expr.name in _COMMON:
         first, last = _COMMON[expr.name]
@@ -143,7 +142,35 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
         if expr.name in ("nvl", "ifnull", "nvl2"):
             return shown_type(kinds)
         return compared_type(kinds) if expr.name in ("nullif", "greatest", "least") else common_type(kinds)
-    return None
+    return _of_arguments(expr, schema)
+
+
+def _of_arguments(expr: ast.Call | ast.ListOf | ast.Element, schema: pa.Schema) -> pa.DataType | None:
+    """What an expression gives of columns that have the types its arguments are stored with: `abs(-i32)` is int32."""
+    fields: list[pa.Field[Any]] = [*schema]
+
+    def stand_in(part: Expr) -> Expr:
+        if not ast.columns_of(part):
+            return part
+        kind = stored_type(part, schema)
+        if kind == type_of(part, schema):
+            return part
+        fields.append(pa.field(f"\0{len(fields)}", kind))
+        return ast.Column((fields[-1].name,))
+
+    given = {name: getattr(expr, name) for name in _PARTS[type(expr)]}
+    stood_for: dict[str, Any] = {
+        name: tuple(map(stand_in, each)) if isinstance(each, tuple) else stand_in(each) for name, each in given.items()
+    }
+    if len(fields) == len(schema):
+        return None  # what is computed has the right type
+    found: pa.DataType = type_of(replace(expr, **stood_for), pa.schema(fields))
+    return found
+
+
+_PARTS: Mapping[type, tuple[str, ...]] = MappingProxyType(
+    {ast.Call: ("arguments",), ast.ListOf: ("items",), ast.Element: ("item", "index")}
+)
 
 
 _COMMON: Mapping[str, tuple[int, int | None]] = MappingProxyType(
@@ -158,6 +185,8 @@ _TYPES: Mapping[type, Callable[[Any, pa.Schema], pa.DataType | None]] = MappingP
         ast.Arithmetic: _arithmetic_type,
         ast.Negate: lambda expr, schema: _own_type(stored_type(expr.item, schema)),
         ast.Call: _call_type,
+        ast.ListOf: _of_arguments,
+        ast.Element: _of_arguments,
     }
 )
 
