@@ -10,6 +10,7 @@ Columns are paths of exact names, already resolved against a schema. Nodes are v
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
@@ -20,6 +21,10 @@ class Instant:
 
     nanoseconds: int
     zone: str | None = None
+
+
+class Days(dt.timedelta):
+    """An interval written in days or weeks: beside a point in time with a zone, days of its clocks, of 23 to 25 hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant: None, bool, int, float, str, bytes, Decimal, date, time, timedelta or Instant."""
+    """A constant: None, bool, int, float, str, bytes, Decimal, date, time, timedelta, Days or Instant."""
 
     value: object
 
@@ -191,7 +196,7 @@ Expr = (
     | Element
     | ArrowExpression
 )
-_NODES = Expr.__args__
+NODES = Expr.__args__
 
 
 def children(expr: Expr) -> Iterator[Expr]:
@@ -200,10 +205,10 @@ def children(expr: Expr) -> Iterator[Expr]:
         return  # a list has hundreds of thousands of them
     for item in fields(expr):
         value = getattr(expr, item.name)
-        if isinstance(value, _NODES):
+        if isinstance(value, NODES):
             yield value
         elif isinstance(value, tuple):
-            yield from (entry for entry in value if isinstance(entry, _NODES))
+            yield from (entry for entry in value if isinstance(entry, NODES))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -226,12 +231,12 @@ def settled(expr: Expr, *, whole: bool = True) -> Expr:
     changed: dict[str, object] = {"bends": False} if isinstance(expr, Arithmetic) and not whole else {}
     for item in fields(expr):
         value = getattr(expr, item.name)
-        if isinstance(value, _NODES):
+        if isinstance(value, NODES):
             one = settled(value, whole=below)
             if one is not value:
                 changed[item.name] = one
         elif isinstance(value, tuple):
-            entries = tuple(settled(entry, whole=below) if isinstance(entry, _NODES) else entry for entry in value)
+            entries = tuple(settled(entry, whole=below) if isinstance(entry, NODES) else entry for entry in value)
             if any(entry is not before for entry, before in zip(entries, value, strict=True)):
                 changed[item.name] = entries
     return replace(expr, **changed) if changed else expr  # type: ignore[arg-type]

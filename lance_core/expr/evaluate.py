@@ -27,10 +27,11 @@ from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, fits, negate
 from lance_core.expr.ast import Expr
 from lance_core.expr.casts import cast_as, cast_to
-from lance_core.expr.coerce import Value, instant_of, plain, repeat
+from lance_core.expr.coerce import Value, instant_of, plain_item, repeat
 from lance_core.expr.common_type import as_common, cast_common
 from lance_core.expr.compare import compare, distinct, is_in, is_in_literals
 from lance_core.expr.functions import call, require_text
+from lance_core.expr.local_time import to_local, to_zone, zone_of
 from lance_core.expr.patterns import match_like
 from lance_core.expr.system import SYSTEM_COLUMNS
 from lance_core.expr.type_names import type_name
@@ -123,6 +124,7 @@ _SCALARS: Mapping[type, Callable[[Any], pa.Scalar[Any]]] = MappingProxyType(
         dt.time: pa.scalar,
         dt.datetime: pa.scalar,
         dt.timedelta: lambda value: constant(value, pa.duration("us")),
+        ast.Days: lambda value: constant(value, pa.duration("us")),
         ast.Instant: instant_of,
     }
 )
@@ -326,7 +328,7 @@ _OF_ROWS: Mapping[str, Callable[[int], Value]] = MappingProxyType(
 
 
 def _list_of(expr: ast.ListOf, batch: pa.RecordBatch) -> Value:
-    items = [plain(_value(item, batch)) for item in expr.items]
+    items = [plain_item(_value(item, batch)) for item in expr.items]
     if not all(isinstance(item, pa.Scalar) for item in items):
         return call("make_array", items)
     if not items:
@@ -353,7 +355,21 @@ def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
             for side, value in others
         )
     )
+    for (side, _), (_, other) in (sides, sides[::-1]):
+        days = side.value if isinstance(side, ast.Literal) else None
+        if isinstance(days, ast.Days) and zone_of(other.type) is not None and expr.op in ("+", "-"):
+            return _days_later(other, -days if expr.op == "-" else days)
     return calculate(expr.op, sides[0][1], sides[1][1], bends=bends)
+
+
+def _days_later(moment: Value, days: dt.timedelta) -> Value:
+    """When the clocks of its zone show the same time so many days later; what is left of a day are hours as they pass."""
+    zone, sign = zone_of(moment.type), -1 if days < dt.timedelta() else 1
+    whole = sign * dt.timedelta(days=abs(days).days)
+    if not whole:
+        return calculate("+", moment, constant(days, pa.duration("us")))
+    shown = calculate("+", to_local(moment), constant(whole, pa.duration("us")))
+    return calculate("+", to_zone(shown, str(zone)), constant(days - whole, pa.duration("us")))
 
 
 def _arrow(expr: ast.ArrowExpression, batch: pa.RecordBatch) -> Value:

@@ -11,7 +11,7 @@ import datetime as dt
 import re
 
 from lance_core.errors import FilterError
-from lance_core.expr.ast import Instant
+from lance_core.expr.ast import Days, Instant
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _SECOND = 1_000_000_000
@@ -49,10 +49,10 @@ def decode_hex(text: str) -> bytes:
 
 
 def parse_interval(amount: str, unit: str) -> dt.timedelta:
-    """A fixed length of time; months and years have none.
+    """A fixed length of time, or days; months and years are none.
 
     >>> parse_interval("3", "days")
-    datetime.timedelta(days=3)
+    Days(days=3)
     """
     seconds = _UNIT_SECONDS.get(unit.upper().removesuffix("S"))
     if seconds is None:
@@ -60,8 +60,9 @@ def parse_interval(amount: str, unit: str) -> dt.timedelta:
             f"unknown unit of an interval: {amount} {unit or '(no unit)'}",
             cure=f"Known units: {', '.join(_UNIT_SECONDS).lower()}.",
         )
+    kind = Days if seconds >= _UNIT_SECONDS["DAY"] else dt.timedelta
     try:
-        return dt.timedelta(seconds=float(amount) * seconds)
+        return kind(seconds=float(amount) * seconds)
     except (ValueError, OverflowError):
         raise FilterError(
             f"an interval needs a number, got {amount!r} {unit}", cure="Write a number before the unit."
