@@ -12,8 +12,6 @@ middle of a scan.
 from __future__ import annotations
 
 import difflib
-import math
-import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +24,7 @@ import pyarrow as pa
 from lance_core.errors import FilterError
 from lance_core.expr import ast
 from lance_core.expr.ast import Expr
+from lance_core.expr.column_constants import beside_columns
 from lance_core.expr.evaluate import type_of
 from lance_core.expr.literals import decode_hex, parse_instant, parse_interval, parse_number
 from lance_core.expr.long_lists import cut_long_lists
@@ -69,7 +68,7 @@ def parse_value(sql: str, schema: pa.Schema) -> Expr:
         check_size(sql)
     tree, lists = _tree_and_lists(sql)
     try:
-        expr = ast.settled(_Translator(sql, schema, lists).translate(tree))
+        expr = beside_columns(ast.settled(_Translator(sql, schema, lists).translate(tree)), schema)
         type_of(expr, schema)
     except FilterError as error:
         if sql in str(error):
@@ -85,7 +84,7 @@ def translate_tree(tree: Any, schema: pa.Schema, *, whole: bool = True) -> Expr:
 
     `whole`: it stands alone, or below AND and OR, where a constant takes the type of the column beside it.
     """
-    return ast.settled(_Translator("", schema).translate(tree), whole=whole)
+    return beside_columns(ast.settled(_Translator("", schema).translate(tree), whole=whole), schema, whole=whole)
 
 
 def check_size(sql: str) -> None:
@@ -169,11 +168,10 @@ class _Translator:
         kind = type(node).__name__
         if kind in _COMPARISONS:
             return ast.Compare(
-                _COMPARISONS[kind], _instant(self.translate(node.this)), _instant(self.translate(node.expression))
+                _COMPARISONS[kind], _compared(self.translate(node.this)), _compared(self.translate(node.expression))
             )
         if kind in _ARITHMETIC:
-            left = self.translate(node.this)
-            return ast.Arithmetic(_ARITHMETIC[kind], left, _beside(left, self.translate(node.expression)))
+            return ast.Arithmetic(_ARITHMETIC[kind], self.translate(node.this), self.translate(node.expression))
         handler = _HANDLERS.get(kind)
         if handler is None:
             raise FilterError(f"{node.sql()!r} is not supported in a filter", cure=_SUPPORTED)
@@ -226,54 +224,16 @@ class _Translator:
         return FilterError(what, cure=cure + text)
 
 
-def _instant(expr: Expr) -> Expr:
-    """A constant `TIMESTAMP '...'` that names a zone, which a cast would forget: beside a column it means that instant."""
+def _compared(expr: Expr) -> Expr:
+    """A side of a comparison: `-(5)` is the constant -5, and `TIMESTAMP '...'` that names a zone, which a cast would forget,
+    is that instant."""
+    if isinstance(expr, ast.Negate) and isinstance(expr.item, ast.Literal) and type(expr.item.value) is int:
+        return ast.Literal(-expr.item.value)
     if not isinstance(expr, ast.Cast) or expr.safe or expr.parameters or expr.type not in ("timestamp", "datetime"):
         return expr
     text = expr.item.value if isinstance(expr.item, ast.Literal) else None
     instant = parse_instant(text) if isinstance(text, str) else None
     return expr if instant is None or instant.zone is None else ast.Literal(instant)
-
-
-def _beside(left: Expr, right: Expr) -> Expr:
-    """What stands right of a column: `i + (1 + 2)` is `i + 3`, as each of its constants takes the type of the column."""
-    number = _number_of(right) if isinstance(left, ast.Column) and isinstance(right, ast.Arithmetic) else None
-    return right if number is None else ast.Literal(number)
-
-
-def _number_of(expr: Expr) -> int | float | None:
-    """The value of arithmetic on constants alone; None of anything else, and where it has none."""
-    if isinstance(expr, ast.Literal):
-        return expr.value if isinstance(expr.value, (int, float)) and not isinstance(expr.value, bool) else None
-    fold = _FOLDS.get(expr.op) if isinstance(expr, ast.Arithmetic) else None
-    if fold is None or not isinstance(expr, ast.Arithmetic):
-        return None
-    left, right = _number_of(expr.left), _number_of(expr.right)
-    if left is None or right is None or (right == 0 and expr.op in "/%"):
-        return None
-    try:
-        found: int | float = fold(left, right)
-    except (OverflowError, ValueError):
-        return None
-    return found if isinstance(found, float) or -(2**63) <= found < 2**63 else None
-
-
-def _quotient(left: float, right: float) -> int | float:
-    if isinstance(left, float) or isinstance(right, float):
-        return left / right
-    size = abs(left) // abs(right)
-    return size if (left < 0) == (right < 0) else -size
-
-
-def _remainder(left: float, right: float) -> int | float:
-    if isinstance(left, float) or isinstance(right, float):
-        return math.fmod(left, right)
-    return left - right * _quotient(left, right)
-
-
-_FOLDS: Mapping[str, Callable[[float, float], int | float]] = MappingProxyType(
-    {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": _quotient, "%": _remainder}
-)
 
 
 def _match(name: str, known: Sequence[str]) -> str | None:
@@ -333,9 +293,10 @@ def _interval(_: _Translator, node: Any) -> Expr:
 
 def _negate(translator: _Translator, node: Any) -> Expr:
     item = translator.translate(node.this)
-    if isinstance(item, ast.Literal) and isinstance(item.value, (int, float)) and not isinstance(item.value, bool):
-        return ast.Literal(-item.value)
-    return ast.Negate(item)
+    number = item.value if isinstance(item, ast.Literal) and type(node.this).__name__ != "Paren" else None
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        return ast.Literal(-number)
+    return ast.Negate(item)  # also `-(1)`: it takes no type of a column beside it
 
 
 def _is(translator: _Translator, node: Any) -> Expr:
@@ -353,13 +314,13 @@ def _in(translator: _Translator, node: Any) -> Expr:
         raise FilterError(f"{node.sql()!r} is not supported in a filter", cure="IN needs a list of at least one value.")
     first = node.expressions[0]
     values = translator.lists.get(first.this) if type(first).__name__ == "Literal" and first.is_string else None
-    found = tuple(map(_instant, translator.all(node.expressions))) if values is None else values
+    found = tuple(map(_compared, translator.all(node.expressions))) if values is None else values
     return _negated(node, ast.In(translator.translate(node.this), found))
 
 
 def _between(translator: _Translator, node: Any) -> Expr:
     item = translator.translate(node.this)
-    low, high = (_instant(translator.translate(node.args[name])) for name in ("low", "high"))
+    low, high = (_compared(translator.translate(node.args[name])) for name in ("low", "high"))
     return _negated(node, ast.And((ast.Compare(">=", item, low), ast.Compare("<=", item, high))))
 
 

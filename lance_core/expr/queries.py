@@ -24,7 +24,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from lance_core.errors import FilterError
+from lance_core.expr import ast
 from lance_core.expr.ast import Expr
+from lance_core.expr.column_constants import constant_beside
 from lance_core.expr.evaluate import evaluate_value, type_of
 from lance_core.expr.parse import translate_tree
 from lance_core.expr.query_rules import differs, is_candidate
@@ -35,6 +37,7 @@ _PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
 _CLOSED = (exp.Query, exp.DataType, exp.Identifier, exp.Column, exp.Interval, exp.Lambda, exp.Star, exp.Var, *_CONSTANTS)
 """What has no operands to look into."""
+_BESIDE_COLUMNS = (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
 _BY_ALIAS = (exp.Order, exp.Having, exp.Qualify)
 """Clauses in which a name is first that of a result."""
 
@@ -122,12 +125,38 @@ class _Rewriter:
             return node
         if _is_choice(node) and (found := self._choice(node, scope)) is not None:
             return found
+        if isinstance(node, _BESIDE_COLUMNS):
+            self._settle_constants(node, scope)
         for child in [*_operands(node)]:
             made = self._expression(child, scope)
             if made is not child:
                 self.changed = True
                 child.replace(made)
         return self._call(node, scope) if is_candidate(node) else node
+
+    def _settle_constants(self, node: Any, scope: Any) -> None:
+        """Put one constant for quotients of constants right of a column: of floats and decimals 1 / 2 is 0.5."""
+        if isinstance(node, (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod)) and not _is_whole(node):
+            return
+        given = node.expressions if isinstance(node, exp.In) else [node.expression]
+        quotients = [child for child in given if _is_quotient(child)]
+        if not quotients or not isinstance(node.this, exp.Column):
+            return
+        kind = self._type(node.this, scope)
+        if kind is None or not (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            return
+        for child in quotients:
+            found = constant_beside(kind, translate_tree(child.copy(), pa.schema([])))
+            if isinstance(found, ast.Literal):
+                made: Any = exp.Literal.number(repr(found.value))
+            elif isinstance(found, ast.Cast) and isinstance(found.item, ast.Literal):
+                made = exp.cast(
+                    exp.Literal.number(str(found.item.value)), f"decimal({', '.join(map(str, found.parameters))})"
+                )
+            else:
+                continue
+            self.changed = True
+            child.replace(made)
 
     def _call(self, node: Any, scope: Any) -> Any:
         """The call that stands in the place of an operator or a function; the node where the engine's answer stands."""
@@ -301,6 +330,16 @@ def _is_whole(node: Any) -> bool:
 def _is_constant(node: Any) -> bool:
     inner = node.this if isinstance(node, (exp.Neg, exp.Paren)) else node
     return isinstance(inner, (*_CONSTANTS, exp.Interval))
+
+
+def _is_quotient(node: Any) -> bool:
+    """Whether a node is arithmetic on numbers that are written out, with a division."""
+    inner = node.unnest() if isinstance(node, exp.Paren) else node
+    parts = [*inner.walk()] if isinstance(inner, exp.Binary) else []
+    known = all(
+        isinstance(part, (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod, exp.Paren, exp.Neg, exp.Literal)) for part in parts
+    )
+    return known and any(isinstance(part, exp.Div) for part in parts)
 
 
 def _pattern(node: Any) -> Any:

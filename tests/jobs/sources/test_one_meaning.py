@@ -86,6 +86,15 @@ def test_an_expression_is_computed_as_the_library_and_the_official_one_do(table:
         assert same(here, official)
 
 
+@pytest.mark.parametrize(
+    "expression", ["f * (1 / 2)", "g = 1 / 2", "d + 7 / 2", "f IN (5 / 2, 3)", "abs(f * (1 / 2))", "n * (7 / 2)"]
+)
+def test_quotients_of_constants_take_the_type_of_the_column(table: LanceDataset, expression: str) -> None:
+    here = computed(table, expression)
+    assert here is not None
+    assert [form for form in FORMS if not same(here, asked(table, form, expression))] == []
+
+
 def test_random_expressions_mean_the_same_in_each_form(table: LanceDataset) -> None:
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
