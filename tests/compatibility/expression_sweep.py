@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import lance_core
 from lance_core.errors import LanceError
+from tests.compatibility.plain_tables import PLAIN, plain
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -38,6 +39,8 @@ class Sweep:
 
     def __init__(self, table: pa.Table, path: Path) -> None:
         lance.write_dataset(table, path, data_storage_version="2.2")
+        self._table, self._path = table, path
+        self._plain: dict[str, Sweep] = {}
         self._mine, self._theirs = lance_core.dataset(str(path)), lance.dataset(path)
         self._schema = table.schema
         self.asked = self.answered = 0
@@ -67,6 +70,14 @@ class Sweep:
             yield Difference("type", expression, types, _shown(mine), _shown(theirs))
         elif pa.types.is_boolean(theirs.type):
             yield from self._filtered(expression, types, theirs)
+
+    def plain(self, name: str) -> Sweep | None:
+        """A twin of the table without what a kept difference comes from; None: there is none."""
+        change = PLAIN.get(name)
+        if change is not None and name not in self._plain:
+            path = self._path.with_name(f"{self._path.name}-{name.replace(' ', '-')}")
+            self._plain[name] = Sweep(plain(self._table, change), path)
+        return self._plain.get(name)
 
     def _filtered(self, expression: str, types: str, truth: Any) -> Iterator[Difference]:
         expected = [row for row, holds in enumerate(truth.to_pylist()) if holds]
