@@ -252,7 +252,15 @@ def _formats(found: Difference) -> bool:
     return constant is not None and found.kind == "value" and bool(_columns(found)) and not re.fullmatch(r"'[^']*'", form)
 
 
+def _named_zone(found: Difference) -> bool:
+    """A column of a zone beside a constant that names one."""
+    names = re.search(r"timestamp '[^']*(Z|[+-]\d\d:?\d\d)'", found.expression, re.IGNORECASE)
+    zoned = any("tz=" in kind for kind in _columns(found).values())
+    return names is not None and zoned and found.kind in ("value", "rows")
+
+
 KEPT = (
+    Kept("zones of constants", "z_nyc < timestamp '2024-10-27T01:00:00Z'", _named_zone),
     Kept("subtraction across zones", "z_ind - ts_us", _zoned_minus),
     Kept("units", "ts_s = ts_ms", _units),
     Kept("durations", "dur_s + dur_ms", lambda d: "month_day_nano_interval" in d.theirs),

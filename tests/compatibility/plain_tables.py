@@ -128,9 +128,9 @@ def _letters(column: Any) -> Any:
 
 PLAIN: Mapping[str, Change] = MappingProxyType(
     {
+        "zones of constants": _no_zones,
         "subtraction across zones": _no_zones,
         "units": _one_unit,
-        "durations": _one_unit,
         "date_bin": _near,
         "length of bytes": _letters,
         "narrow integers": _small_numbers,

@@ -92,6 +92,7 @@ def test_further_examples_of_rows(sweeps: list[Sweep], name: str, expression: st
 @pytest.mark.parametrize(
     "expression",
     [
+        "greatest(z_nyc, '2024-10-27T01:00:00Z')",
         "f64 - f64 > 1.0",
         "array_has_any(make_array(t), string_to_array(s, t))",
         "greatest(ln(f64), 1.0)",
