@@ -212,6 +212,16 @@ def _distinct(expr: ast.Distinct, batch: pa.RecordBatch) -> Value:
 
 
 def _in(expr: ast.In, batch: pa.RecordBatch) -> Value:
+    """Of all values at once, or where one fails each only for the rows that none before it settled."""
+    try:
+        return _in_all(expr, batch)
+    except (*ARROW_ERRORS, ValueError, OverflowError, ZeroDivisionError):
+        if not batch.num_rows or all(isinstance(value, ast.Literal) for value in expr.values):
+            raise
+    return _or(ast.Or(tuple(ast.Compare("=", expr.item, value) for value in expr.values)), batch)
+
+
+def _in_all(expr: ast.In, batch: pa.RecordBatch) -> Value:
     item = _value(expr.item, batch)
     literals = [value.value for value in expr.values if isinstance(value, ast.Literal)]
     found = is_in_literals(item, literals) if len(literals) == len(expr.values) else None

@@ -455,7 +455,7 @@ _OF_TEXTS = frozenset(
 )
 _OF_HALVES = frozenset({"abs", "log"})
 """Functions that give half floats of half floats."""
-_AS_THEY_ARE = frozenset({"struct", "row", "named_struct", "make_map"})
+_AS_THEY_ARE = frozenset({"struct", "row", "named_struct", "make_map", "levenshtein"})
 _MANY = 255
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {

@@ -143,6 +143,8 @@ def test_a_sample_of_trees_has_the_official_values_and_types(sweeps: list[Sweep]
         "array_length(lt) - 7",
         "concat_ws(s, 'a', '2020-02-29')",
         "levenshtein(ls, NULL)",
+        "levenshtein(ls, dict)",
+        "k IN (0, 1, 2, 3, 4, 5, CAST(s AS INT))",
         "round(i8, i32)",
         "nullif(raw, 'a')",
         "round(f32, 40)",
