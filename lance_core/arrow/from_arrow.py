@@ -42,12 +42,12 @@ _VARIABLE_WIDTH = frozenset({"string", "large_string", "binary", "large_binary",
 _FIELD_ID = "lance:field_id"
 
 
-def schema_from_arrow(schema: pa.Schema, *, version: FileVersion = DEFAULT_VERSION) -> Schema:
+def schema_from_arrow(schema: pa.Schema, *, version: FileVersion = DEFAULT_VERSION, check: bool = True) -> Schema:
     """The Lance schema of a pyarrow schema, field ids assigned in pre-order from 0.
 
     `version` is the storage version of the table: from 2.2 on, large_binary columns with blob metadata become blob v2
     structs. Raises InputError, naming the column, for types that the format, or files of the version, cannot hold (see
-    `storable`), and for names it cannot hold.
+    `storable`), and for names it cannot hold. Without `check` the caller asks what files of the version can hold.
     (Spec: table format, "schema".)
     """
     builder = _Builder(version)
@@ -55,7 +55,8 @@ def schema_from_arrow(schema: pa.Schema, *, version: FileVersion = DEFAULT_VERSI
     for item in schema:
         builder.add(item, NO_PARENT, item.name)
     made = Schema(tuple(builder.fields), text_metadata(schema.metadata))
-    check_storable(made, version)
+    if check:
+        check_storable(made, version)
     return made
 
 

@@ -92,6 +92,24 @@ def test_a_column_alone_is_stored_and_gets_no_neighbour(tmp_path: Path) -> None:
         table.add_columns(pa.field("n", pa.int64()))
 
 
+@pytest.mark.parametrize("target", ["uri", "handle"])
+def test_an_overwrite_without_rows_is_judged_by_the_version_of_the_table(target: str, tmp_path: Path) -> None:
+    rows = pa.table({"c": pa.array([[[{"x": 1}, {"x": 2}]]], pa.list_(PAIR))})
+    operation = lance_core.LanceOperation.Overwrite(rows.schema, [])
+    for version in ("2.2", "2.3"):
+        uri = str(tmp_path / version)
+        table = lance_core.write_dataset(pa.table({"a": [1]}), uri, data_storage_version=version)
+        to = uri if target == "uri" else table
+        if version == "2.2":
+            with pytest.raises(InputError, match=r"column 'c\.item' has type"):
+                lance_core.LanceDataset.commit(to, operation, read_version=1)
+            assert lance_core.dataset(uri).schema.names == ["a"]
+        else:
+            lance_core.LanceDataset.commit(to, operation, read_version=1)
+            lance_core.write_dataset(rows, uri, mode="append")
+            assert lance.dataset(uri).to_table().to_pylist() == rows.to_pylist()
+
+
 @pytest.mark.parametrize("library", [lance, lance_core])
 @pytest.mark.parametrize("values", [["", "a", None, "b"], ["a", None], [None, "", ""], [7, None, 0], [b"", None]])
 def test_a_dictionary_has_each_item_once(library: Any, values: list[Any], tmp_path: Path) -> None:

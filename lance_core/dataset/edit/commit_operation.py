@@ -23,15 +23,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from lance_core.arrow.storable import check_storable
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.detached import commit_detached
 from lance_core.commit.loop import LoopRequest, commit_in_detail, commit_transaction
+from lance_core.commit.manifests import load_manifest
 from lance_core.dataset.edit.insert import COMMIT_MESSAGE
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit
-from lance_core.errors import InputError
+from lance_core.errors import InputError, NotFoundError
 from lance_core.format.fragment import Fragment
+from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.io.resolve import resolve_store
+from lance_core.io.store import Store
 from lance_core.table.draft import TableOptions
 from lance_core.table.operations.append import Append
 from lance_core.table.operations.overwrite import Overwrite
@@ -57,6 +61,8 @@ def commit_operation(
     store = target.store if isinstance(target, Snapshot) else resolve_store(target, storage_options)
     access = target.storage_options if isinstance(target, Snapshot) and storage_options is None else storage_options
     transaction = _transaction(operation, read_version)
+    if isinstance(transaction.operation, Overwrite) and not transaction.operation.fragments:
+        check_storable(transaction.operation.schema, _version_of(target, store))
     if commit_message is not None:
         transaction = replace(transaction, properties={**transaction.properties, COMMIT_MESSAGE: commit_message})
     if detached:
@@ -64,6 +70,16 @@ def commit_operation(
     options = TableOptions(stable_row_ids=stable_row_ids, v1_manifest_names=v1_names)
     manifest = commit_transaction(store, transaction, max_retries=max_retries, options=options, strict=max_retries == 0)
     return after_commit(Snapshot(store, manifest, access))
+
+
+def _version_of(target: object, store: Store) -> FileVersion:
+    """The version of the files that a table will get; of none the one that a new table has."""
+    if isinstance(target, Snapshot):
+        return target.manifest.file_version
+    try:
+        return load_manifest(store).file_version
+    except NotFoundError:
+        return DEFAULT_VERSION
 
 
 def _transaction(operation: Any, read_version: int | None) -> Transaction:

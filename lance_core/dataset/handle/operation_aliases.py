@@ -50,7 +50,8 @@ def _schema(given: Schema | pa.Schema, fragments: Iterable[Fragment]) -> Schema:
     if not isinstance(given, pa.Schema):
         raise InputError(f"expected a schema, got {type(given).__name__}")
     version = next((file.version for fragment in fragments for file in fragment.files), None)
-    return schema_from_arrow(given) if version is None else schema_from_arrow(given, version=version)
+    # Without files the version is the table's, which the commit knows.
+    return schema_from_arrow(given, check=False) if version is None else schema_from_arrow(given, version=version)
 
 
 class LanceOperation:
