@@ -363,12 +363,17 @@ def explained(sweep: Sweep, found: Difference) -> str | None:
     It is one of a row where it begins (see `smallest`), and where the row has a twin, the whole expression has no difference
     there but those of other rows.
     """
-    name = kept(smallest(sweep, found))
-    twin = None if name is None else sweep.plain(name)
-    for left in twin.differences(found.expression) if twin is not None else ():
-        if left.kind != "refused" and kept(smallest(twin, left)) in (None, name):
-            return None
-    return name
+    begin = smallest(sweep, found)
+    return next((row.name for row in KEPT if row.holds(begin) and _is_gone(sweep, row.name, found)), None)
+
+
+def _is_gone(sweep: Sweep, name: str, found: Difference) -> bool:
+    """Whether the twin of a row has no difference of the expression but those of other rows; true where there is no twin."""
+    twin = sweep.plain(name)
+    if twin is None:
+        return True
+    left = [smallest(twin, each) for each in twin.differences(found.expression) if each.kind != "refused"]
+    return all(any(row.name != name and row.holds(each) for row in KEPT) for each in left)
 
 
 def kept(found: Difference) -> str | None:
