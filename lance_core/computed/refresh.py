@@ -72,7 +72,8 @@ class RefreshReport:
 
     `stopped`: the bound of the budget that ended it, "" when it did all. `spent`: what functions said they spent, by column.
     `code_changed`: columns whose function has other code than when they were declared, under the same version. `estimated`,
-    of a dry run: what computing would cost, by column, at the price of the last refresh that told one.
+    of a dry run: what computing would cost, by column, at the price of the last refresh that told one. `column_ids`: of
+    the columns' declarations, which a column keeps when it gets another name.
     """
 
     version: int = 0
@@ -84,6 +85,7 @@ class RefreshReport:
     spent: dict[str, dict[str, float]] = field(default_factory=dict)
     code_changed: list[str] = field(default_factory=list)
     estimated: dict[str, dict[str, float]] = field(default_factory=dict)
+    column_ids: dict[str, str] = field(default_factory=dict)
 
     @property
     def stale(self) -> int:
@@ -91,9 +93,11 @@ class RefreshReport:
         return sum(counts.stale for counts in self.columns.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, with the number of stale rows of each column."""
+        """Plain data, with the number of stale rows of each column, without ids."""
         columns = {name: {"stale": counts.stale, **asdict(counts)} for name, counts in self.columns.items()}
-        return {**asdict(self), "columns": columns, "stale": self.stale}
+        plain = {**asdict(self), "columns": columns, "stale": self.stale}
+        del plain["column_ids"]
+        return plain
 
 
 def refresh(
@@ -188,6 +192,7 @@ class _ColumnRefresh:
     def _walk(self, snapshot: Snapshot, column: DeclaredColumn) -> tuple[Snapshot, bool]:
         note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
         ids = column.all_ids(snapshot.manifest.schema)
+        self._report.column_ids[self._name] = column.declaration.id
         due = self._due(snapshot, note, ids)
         newest, pending, is_done = snapshot, list[_Written](), True
         at_once, begin = self._workers.at_once, 0

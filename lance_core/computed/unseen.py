@@ -39,11 +39,11 @@ def declared_freshness(snapshot: Snapshot) -> tuple[DeclaredFreshness, ...]:
 
 
 def _freshness(snapshot: Snapshot, item: Field, stale: int, records: Sequence[RefreshRecord]) -> DeclaredFreshness:
-    last = next((record for record in records if record.did_all(item.name)), None)
     try:
         declared = declaration_of(item)
     except LanceError:
         return DeclaredFreshness(item.name, "damaged", "", stale)
+    last = next((record for record in records if record.did_all(item.name, declared.id)), None)
     return DeclaredFreshness(
         item.name,
         declared.kind,

@@ -16,6 +16,8 @@ from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
 from airflow_lance.operators.undeclare_columns import LanceUndeclareColumnsOperator
 from lance_core.computed.history import read_records
+from lance_core.computed.unseen import declared_freshness
+from lance_core.dataset.snapshot.snapshot import open_snapshot
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
 from tests.airflow.operator_support import execute
@@ -60,7 +62,14 @@ def test_declare_refresh_and_take_back(uri: str) -> None:
     assert vectors(uri) == [expected_vector(text) for text in TEXTS]
     assert len(json.dumps(result)) < 2_000
     (record,) = read_records(LocalStore(uri))
-    assert (record.task, record.did_all("vector")) == ("d/r/refresh", True)
+    assert record.task == "d/r/refresh"
+    (column,) = declared_freshness(open_snapshot(uri))
+    assert (column.name, column.stale_rows, column.refreshed_by, column.refreshed_at) == (
+        "vector",
+        0,
+        record.task,
+        record.when,
+    )
     done = execute(LanceUndeclareColumnsOperator(task_id="undeclare", uri=uri, columns=["vector", "id"]))
     assert done["undeclared"] == ["vector"]
     assert vectors(uri) == [expected_vector(text) for text in TEXTS]

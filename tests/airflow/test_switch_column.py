@@ -17,6 +17,8 @@ from airflow_lance.operators.build_index import LanceBuildIndexOperator
 from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
 from airflow_lance.operators.switch_column import LanceSwitchColumnOperator
+from lance_core.computed.unseen import declared_freshness
+from lance_core.dataset.snapshot.snapshot import open_snapshot
 from lance_core.jobs.acts.recall import measure_recall
 from tests.airflow.operator_support import execute
 
@@ -71,6 +73,16 @@ def seed_of(uri: str, column: str = "vector") -> int:
     nearest = {"column": column, "q": rows[7][column], "k": 1, "nprobes": 4}
     assert lance.dataset(uri).to_table(columns=["id"], nearest=nearest)["id"].to_pylist() == [7]
     return seed
+
+
+def test_who_refreshed_a_column_is_known_by_more_than_its_name(uri: str) -> None:
+    """A record of a refresh tells the column's name at that time; after a switch another column has it."""
+    prepare(uri, "vector_next", 2)
+    for version, run_id in (("2", "vector_next"), ("1", "vector")):
+        switch(uri, version)
+        told = {column.name: column.refreshed_by for column in declared_freshness(open_snapshot(uri))}
+        other = "vector" if run_id == "vector_next" else "vector_next"
+        assert told == {"vector": f"d/{run_id}/refresh", "vector_next": f"d/{other}/refresh"}
 
 
 def test_one_version_switches_column_and_index_and_back(uri: str) -> None:
