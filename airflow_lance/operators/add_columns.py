@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_lance.compat import Context
+from airflow_lance.lineage import Touched
+from airflow_lance.operators.refreshed import finish_refresh, require_own_publication
 from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_lance.signatures import StageArguments
-    from lance_core.jobs.specs.spec import SourceSpec
+    from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 
 
 class LanceAddColumnsOperator(LanceStageOperator):
@@ -35,6 +38,12 @@ class LanceAddColumnsOperator(LanceStageOperator):
         if_exists: what becomes of a column that the table has: "fail" is an error; "skip" leaves it as it is, and the task
             does nothing when all are there; "fill" computes the rows in which it is null, such as those appended since. The
             log says how many rows were computed; a row for which the function answers null is computed again by each run.
+            A column that is declared as this task computes it is refreshed instead.
+        maintained: declare the columns, and refresh them: this run computes all rows, a later one those that are new,
+            changed, failed or written over, as a `LanceRefreshColumnsOperator` does. The task publishes itself, so it takes
+            neither gates nor a commit task; a person's clear refreshes once more. With Lance's own SQL, or a function that
+            returns one column, whose inputs `reads` names. Another definition is an error:
+            `LanceDeclareColumnOperator` declares it, and says what only it can, such as `version`, `where`, `on_error`.
         rows_per_task: a task takes fragments of about so many rows. (templated)
         batch_size: rows of one batch. (templated)
         properties: text that is kept in the transaction. (templated)
@@ -66,6 +75,7 @@ class LanceAddColumnsOperator(LanceStageOperator):
         on: str | None = None,
         source_on: str | None = None,
         if_exists: Literal["fail", "skip", "fill"] = "fail",
+        maintained: bool = False,
         rows_per_task: int | str | None = None,
         batch_size: int | str | None = None,
         properties: Mapping[str, str] | None = None,
@@ -81,6 +91,19 @@ class LanceAddColumnsOperator(LanceStageOperator):
         self.on = on
         self.source_on = source_on
         self.if_exists = if_exists
+        self.maintained = maintained
+        if maintained:
+            require_own_publication(self)
         self.rows_per_task = rows_per_task
         self.batch_size = batch_size
         self.properties = dict(properties or {})
+
+    def _finish(
+        self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
+    ) -> dict[str, Any]:
+        """The reference for the commit, or what the commit did; of maintained columns what their refresh did."""
+        if not self.maintained:
+            return super()._finish(reference, spec, options, context)
+        result = finish_refresh(self, reference, spec, options, context)
+        self._touched = Touched(spec.uri, version=result["version"])
+        return result

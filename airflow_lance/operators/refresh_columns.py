@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
 from airflow_lance.lineage import Touched
+from airflow_lance.operators.refreshed import finish_refresh, require_own_publication
 from airflow_lance.operators.stage import LanceStageOperator
-from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,11 +67,7 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
-        if self.commit in ("later", "elsewhere") or self.gates:
-            raise InputError(
-                f"{self.task_id}: a refresh publishes what it computes: it takes neither gates nor commit={self.commit!r}",
-                cure="Check the version afterwards with a LanceCheckOperator.",
-            )
+        require_own_publication(self)
         self.columns = columns
         self.functions = functions
         self.commit_every = commit_every
@@ -104,14 +100,6 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
     ) -> dict[str, Any]:
         """What the refresh did. It is published already."""
-        from airflow_lance.execution.publish import send_events
-        from airflow_lance.execution.results import bounded
-        from lance_core.jobs import api
-
-        result = {**api.refresh_result(spec, reference, options=options), "uri": spec.uri, "operation": spec.kind}
-        for line in api.refresh_lines(result):
-            self.log.info(line)
+        result = finish_refresh(self, reference, spec, options, context)
         self._touched = Touched(spec.uri, version=result["version"])
-        told = ("uri", "operation", "version", "identity", "columns", "stopped")
-        send_events(self, context, {name: result[name] for name in told if name in result})
-        return bounded(result)
+        return result

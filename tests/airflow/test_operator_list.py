@@ -117,8 +117,9 @@ def test_an_editor_sees_every_argument_of_maintenance(cls: type, own: set[str]) 
 
 
 def test_the_decorator_takes_what_the_operators_of_its_modes_take() -> None:
-    """But for the source, and the other ways to compute columns: the function takes their place."""
-    function = {"source", "columns", "engine", "function", "reads", "function_kwargs"}
+    """But for the source, and the other ways to compute columns: the function takes their place. Rows that it brings cannot
+    be computed again, so what it adds cannot be maintained."""
+    function = {"source", "columns", "engine", "function", "reads", "function_kwargs", "maintained"}
     modes = {"append", "overwrite", "replace_where", "merge", "add_columns"}
     assert {*get_args(Mode)} == modes == {*_MODES}
     of_modes = {item for base in _MODES.values() for item in _arguments_of(base.__bases__[1])} - function

@@ -49,6 +49,7 @@ from lance_core.jobs.plans.column_parts import (
 )
 from lance_core.jobs.plans.edit_fragments import existing, group_fragments
 from lance_core.jobs.plans.fill_columns import Filled, existing_names
+from lance_core.jobs.plans.maintained_columns import keep_columns
 from lance_core.jobs.plans.spark_columns import engine_columns, run_in_engine
 from lance_core.jobs.plans.write_fragments import WriteWork
 from lance_core.jobs.runtime.committed_work import after_clear
@@ -106,6 +107,9 @@ def add_columns(spec: AddColumnsSpec, runner: Runner) -> StagedTransaction:
     done = find_reference(store, spec)
     if done is not None:
         return done
+    kept = keep_columns(spec, runner)
+    if kept is not None:
+        return kept
     clear_failure(store, spec.identity)
     former = _find_unfinished(store, spec)
     clear_dead(store, spec.identity, spare="" if former is None else former.attempt)

@@ -62,6 +62,10 @@ class Columns:
         keeps_reads = self.function is None or self.reads is not None
         return reconciled(self._named(snapshot, rows), snapshot, if_exists=self.if_exists, keeps_reads=keeps_reads)
 
+    def of_function(self, snapshot: Snapshot) -> pa.Schema:
+        """The columns that the function returns, whatever the table has of them."""
+        return self._named(snapshot, None).fields
+
     def _named(self, snapshot: Snapshot, rows: pa.Table | None) -> NewColumns:
         if rows is not None:
             # Columns that both have are for `reconciled` to judge.

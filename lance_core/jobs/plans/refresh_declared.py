@@ -46,6 +46,7 @@ from lance_core.jobs.runtime.protocols import Report, Runner, Shape, TaskResult
 from lance_core.jobs.specs.columns import RefreshColumnsSpec
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.load_function import allowed_callables, load_function
+from lance_core.jobs.specs.spec import JobSpec
 from lance_core.publish.model import StagedTransaction
 from lance_core.rowids.bitmap import decode_bitmap, encode_bitmap
 from lance_core.wire.fragments import decode_fragment, encode_fragment
@@ -60,16 +61,20 @@ def refresh_columns(spec: RefreshColumnsSpec, runner: Runner) -> StagedTransacti
         return Report(spec.kind, _estimate(store, spec))
     spec = after_clear(store, spec if spec.identity else spec.with_identity(random_identity()))
     done = find_reference(store, spec)
-    if done is not None:
-        return done
-    work = _work(spec)
-    workers: Workers = HereWorkers(loader(spec.functions), work)
+    return refresh_as(spec, spec, runner) if done is None else done
+
+
+def refresh_as(spec: JobSpec, refresh: RefreshColumnsSpec, runner: Runner) -> StagedTransaction:
+    """Refresh as the work of a job, whose identity counts as committed then; the reference to it."""
+    store = resolve_store(refresh.uri, refresh.resolved_options())
+    work = _work(refresh)
+    workers: Workers = HereWorkers(loader(refresh.functions), work)
     if runner.name != "local":
-        workers = _RunnerWorkers(spec, work, runner)
-    report = _refresh(spec, work, workers)
-    write_record(store, report, identity=spec.identity, task=task_of(spec.asked))
+        workers = _RunnerWorkers(refresh, work, runner)
+    report = _refresh(refresh, work, workers)
+    write_record(store, report, identity=spec.identity, task=task_of(refresh.asked))
     for line in report_lines(report.to_dict()):
-        log.info("%s: %s", spec.uri, line)
+        log.info("%s: %s", refresh.uri, line)
     return note_nothing_to_do(store, spec)
 
 

@@ -88,6 +88,10 @@ class AddColumnsSpec(EditSpec):
 
     `if_exists`: a column that the table has already is an error ("fail"), stays as it is ("skip"), or is computed for the
     living rows in which it is null ("fill"). Which rows a function answered null for is not kept: "fill" tries them again.
+    Where the columns are declared as the job computes them, "fill" refreshes them.
+
+    `maintained`: the columns are declared and refreshed, by the job itself; a later run refreshes them. The SQL is Lance's
+    own; a function returns one column, and `reads` names what it reads.
     """
 
     kind: ClassVar[str] = "add_columns"
@@ -102,6 +106,7 @@ class AddColumnsSpec(EditSpec):
     batch_size: int | None = None
     engine: Literal["lance", "spark"] = "lance"
     if_exists: IfExists = "fail"
+    maintained: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -121,6 +126,22 @@ class AddColumnsSpec(EditSpec):
             raise InputError("add_columns: on must name at least one key column", cure='Pass on="id".')
         if self.batch_size is not None and self.batch_size < 1:
             raise InputError(f"add_columns: batch_size must be at least 1, got {self.batch_size}")
+        if self.maintained:
+            self._check_maintained()
+
+    @property
+    def clear_policy(self) -> str:
+        """A refresh is done once more where a person clears it."""
+        return super().clear_policy if self.on_clear or not self.maintained else "again"
+
+    def _check_maintained(self) -> None:
+        others = {"source": self.source is not None, 'engine="spark"': self.engine == "spark",
+                  "if_exists": self.if_exists != "fail", "properties": bool(self.properties)}  # fmt: skip
+        for name, is_given in others.items():
+            if is_given:
+                raise InputError(f"add_columns: maintained cannot be combined with {name}")
+        if self.function is not None and not self.reads:
+            raise InputError("add_columns: a function that is maintained needs reads: the columns that it reads")
 
 
 @dataclass(frozen=True, kw_only=True)
