@@ -105,13 +105,13 @@ def _some_text(column: Any) -> Any:
 
 
 def _whole_lists(column: Any) -> Any:
-    """Lists without nulls, none of them empty."""
+    """Lists without nulls, none of them empty, at any depth."""
     kind: Any = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         return None
-    given = [item for row in column.to_pylist() for item in row or () if item is not None]
-    rows = [[item for item in row or () if item is not None] or given[:1] for row in column.to_pylist()]
-    return pa.array(rows, kind)
+    rows = [[item for item in row or () if item not in (None, [])] for row in column.to_pylist()]
+    some = next(row for row in rows if row)
+    return pa.array([row or some for row in rows], kind)
 
 
 def _small_decimals(column: Any) -> Any:

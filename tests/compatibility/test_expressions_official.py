@@ -64,6 +64,14 @@ def test_a_kept_difference_is_still_one(sweeps: list[Sweep], row: object) -> Non
     assert any(row.holds(each) for each in found)  # type: ignore[attr-defined]
 
 
+def test_a_row_claims_nothing_that_its_twin_has_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.compatibility.expression_sweep.PLAIN", {"units": lambda _: None})
+    sweep = Sweep(edge_rows(), tmp_path / "t")
+    found = next(sweep.differences("ts_s = ts_ms"))
+    assert kept(found) == "units"
+    assert explained(sweep, found) is None
+
+
 @pytest.mark.parametrize(
     ("name", "expression"),
     [
