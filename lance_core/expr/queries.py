@@ -38,6 +38,9 @@ _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
 _CLOSED = (exp.Query, exp.DataType, exp.Identifier, exp.Column, exp.Interval, exp.Lambda, exp.Star, exp.Var, *_CONSTANTS)
 """What has no operands to look into."""
 _BESIDE_COLUMNS = (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
+_SAFE = (exp.Column, exp.Identifier, exp.Paren, exp.Connector, exp.Not, exp.Predicate, *_CONSTANTS)
+"""What fails for no row."""
+_UNSTEADY = frozenset({"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "currval"})
 _BY_ALIAS = (exp.Order, exp.Having, exp.Qualify)
 """Clauses in which a name is first that of a result."""
 
@@ -132,7 +135,12 @@ class _Rewriter:
             if made is not child:
                 self.changed = True
                 child.replace(made)
-        return self._call(node, scope) if is_candidate(node) else node
+        if isinstance(node, (exp.And, exp.Or)) and type(node.parent) is not type(node):
+            return self._guarded(node)
+        if not is_candidate(node):
+            return node
+        may_fail = _is_choice(node) and not all(map(_never_fails, _operands(node)))
+        return self._typed(node, scope) if may_fail else self._call(node, scope)
 
     def _settle_constants(self, node: Any, scope: Any) -> None:
         """Put one constant for quotients of constants right of a column: of floats and decimals 1 / 2 is 0.5."""
@@ -160,24 +168,65 @@ class _Rewriter:
 
     def _call(self, node: Any, scope: Any) -> Any:
         """The call that stands in the place of an operator or a function; the node where the engine's answer stands."""
+        found = self._meaning(node, scope)
+        if found is None:
+            return node
+        expr, schema, names = found
         operands = [child for child in _operands(node) if not _is_constant(child)]
-        types = [self._type(child, scope) for child in operands]
-        if any(found is None for found in types):
-            return node
-        schema = pa.schema([pa.field(f"c{number}", found) for number, found in enumerate(types)])
-        try:
-            expr = translate_tree(_pattern(node), schema, whole=_is_whole(node) or not _bends(types))
-            result = type_of(expr, schema)
-        except FilterError:
-            return node
-        result = pa.string() if result == pa.large_string() else result
-        names = [self._engine.type_name(found) for found in (*types, result)]
-        if None in names or not differs(node, types, result, lambda: self._type(node, scope)):
-            return node
-        given = [exp.cast(child.copy(), str(name), dialect=EngineSql) for child, name in zip(operands, names, strict=False)]
+        given = [exp.cast(child.copy(), name, dialect=EngineSql) for child, name in zip(operands, names, strict=False)]
+        result = _result_of(expr, schema)
         made = exp.Anonymous(this=self._function(expr, schema, result), expressions=given or [exp.Literal.number(0)])
         self._made[id(made)] = made, result
         return made
+
+    def _typed(self, node: Any, scope: Any) -> Any:
+        """A choice that stays the engine's, which computes a branch for its own rows only, as one of our type."""
+        found = self._meaning(node, scope)
+        if found is None:
+            return node
+        expr, schema, names = found
+        for branch in [*_branches(node)]:
+            branch.replace(exp.cast(branch.copy(), names[-1], dialect=EngineSql))
+        self.changed = True
+        self._made[id(node)] = node, _result_of(expr, schema)
+        return node
+
+    def _guarded(self, node: Any) -> Any:
+        """AND and OR, which the engine may compute in any order: what may fail is computed for rows that what stands before
+        it, and what never fails, leave open. `b AND a` is `CASE WHEN a IS FALSE THEN FALSE ELSE b END AND a`, whatever is
+        null."""
+        operands = [*node.flatten(unnest=False)]
+        may_fail = [any(id(inner) in self._made for inner in each.walk()) for each in operands]
+        joined, answer = (exp.and_, exp.false) if isinstance(node, exp.And) else (exp.or_, exp.true)
+        made: list[Any] = []
+        for number, (each, risky) in enumerate(zip(operands, may_fail, strict=True)):
+            known = [
+                other for at, other in enumerate(operands) if _never_fails(other) or (at < number and _is_steady(other))
+            ]
+            if risky and known:
+                self.changed = True
+                rest = exp.Is(this=exp.paren(joined(*known)), expression=answer())
+                made.append(exp.Case(ifs=[exp.If(this=rest, true=answer())], default=each.copy()))
+            else:
+                made.append(each)
+        return joined(*made) if any(one is not other for one, other in zip(made, operands, strict=True)) else node
+
+    def _meaning(self, node: Any, scope: Any) -> tuple[Expr, pa.Schema, list[str]] | None:
+        """What an operator or a function means here, over columns of its operands' types, and the engine's names of them and
+        of the result; None where the engine's answer stands."""
+        types = [self._type(child, scope) for child in _operands(node) if not _is_constant(child)]
+        if any(found is None for found in types):
+            return None
+        schema = pa.schema([pa.field(f"c{number}", found) for number, found in enumerate(types)])
+        try:
+            expr = translate_tree(_pattern(node), schema, whole=_is_whole(node) or not _bends(types))
+            result = _result_of(expr, schema)
+        except FilterError:
+            return None
+        names = [self._engine.type_name(found) for found in (*types, result)]
+        if None in names or not differs(node, types, result, lambda: self._type(node, scope)):
+            return None
+        return expr, schema, [str(name) for name in names]
 
     def _choice(self, node: Any, scope: Any) -> Any:
         """A CASE or coalesce whose branches we compute, as one call: no branch is for rows that another one takes."""
@@ -195,10 +244,9 @@ class _Rewriter:
             leaf.replace(exp.column(f"c{number}"))
         try:
             expr = translate_tree(made, schema, whole=False)
-            result = type_of(expr, schema)
+            result = _result_of(expr, schema)
         except FilterError:
             return None
-        result = pa.string() if result == pa.large_string() else result
         names = [self._engine.type_name(found) for found in (*types, result)]
         branches = [self._type(child, scope) for child in _operands(node) if not _is_constant(child)]
         if None in names or None in branches or not differs(node, branches, result, lambda: self._type(node, scope)):
@@ -239,6 +287,11 @@ class _Rewriter:
             around = None if around is None else around.find_ancestor(exp.Select)
             if found is not None or around is None:
                 return found
+
+
+def _result_of(expr: Expr, schema: pa.Schema) -> Any:
+    result = type_of(expr, schema)
+    return pa.string() if result == pa.large_string() else result
 
 
 def _evaluate(expr: Expr, schema: pa.Schema, result: Any) -> Evaluate:
@@ -308,6 +361,34 @@ def _is_choice(node: Any) -> bool:
     return node.key in ("case", "if") or (
         node.key == "anonymous" and str(node.this).lower() in ("coalesce", "ifnull", "nvl")
     )
+
+
+def _branches(choice: Any) -> Iterator[Any]:
+    """The values among the operands of a choice, one of which is the result."""
+    if isinstance(choice, exp.Case):
+        yield from (branch.args["true"] for branch in choice.args["ifs"])
+        yield from (part for part in (choice.args.get("default"),) if part is not None)
+    elif isinstance(choice, exp.If):
+        yield from (part for name in ("true", "false") if (part := choice.args.get(name)) is not None)
+    else:
+        yield from choice.expressions
+
+
+def _never_fails(node: Any) -> bool:
+    """Whether an operand may be computed for rows that do not need it: columns, constants, and how they compare."""
+    return all(isinstance(inner, _SAFE) or _is_typed_constant(inner) for inner in node.walk(prune=_is_typed_constant))
+
+
+def _is_steady(node: Any) -> bool:
+    """Whether computing an operand twice gives the same, at no great price."""
+    return not any(
+        isinstance(inner, exp.Query) or (isinstance(inner, exp.Anonymous) and str(inner.this).lower() in _UNSTEADY)
+        for inner in node.walk()
+    )
+
+
+def _is_typed_constant(node: Any) -> bool:
+    return isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal)
 
 
 def _bends(types: Sequence[Any]) -> bool:

@@ -73,6 +73,8 @@ class Expressions:
             lambda: f"{rng.choice(['greatest', 'least', 'nullif', 'coalesce'])}({number(0)}, {number(0)})",
             lambda: f"TRY_CAST(t AS {rng.choice(['INT', 'DOUBLE', 'DATE'])})",
             lambda: f"{number(1)} / nullif({number(0)}, 0)",
+            lambda: f"{self._condition(0)} {rng.choice(['AND', 'OR'])} {number(0)} / {number(0)} > {number(0)}",
+            lambda: f"CASE WHEN {self._condition(0)} THEN {number(0)} / {number(0)} ELSE {number(0)} END",
         ]
         made = rng.choice(makers)()
         # A group by 3 is one by the third column.
