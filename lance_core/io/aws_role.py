@@ -21,6 +21,7 @@ from typing import Any
 
 from lance_core.errors import InputError, StoreError, StoreRefusedError
 from lance_core.io.spellings import AWS, picker
+from lance_core.io.waiting import answered
 
 ROLE_OPTIONS = frozenset(
     {"aws_role_arn", "aws_role_session_name", "aws_external_id", "aws_role_seconds", "aws_sts_endpoint"}
@@ -76,12 +77,14 @@ class AssumedRole:
         """
         renewed = self.credentials()
         try:
-            keys = renewed.get_frozen_credentials()
+            keys = answered(renewed.get_frozen_credentials, by=f"STS, which was asked for the role {self.role_arn},")
         except import_module("botocore.exceptions").ClientError as error:  # its message names the requester
             code = error.response["Error"]["Code"]
             raise StoreRefusedError(
                 f"AWS refused the role {self.role_arn}: {code}", cure="Check who may assume the role; a retry cannot help."
             ) from None
+        except StoreError:
+            raise
         except Exception as error:  # a tree of its own, and what is below it
             raise StoreError(f"the role {self.role_arn} could not be assumed: {type(error).__name__}") from None
         return as_provided(keys)

@@ -23,6 +23,7 @@ from typing import Any
 
 from lance_core.errors import InputError, StoreError, StoreRefusedError
 from lance_core.io.spellings import GOOGLE, picker
+from lance_core.io.waiting import answered
 
 SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _LONGEST_USE = dt.timedelta(minutes=3)
@@ -72,7 +73,8 @@ class GoogleIdentity:
     def _renew(self, credentials: Any) -> None:
         errors = import_module("google.auth.exceptions")
         try:
-            credentials.refresh(import_module("google.auth.transport.requests").Request())
+            request = import_module("google.auth.transport.requests").Request()
+            answered(lambda: credentials.refresh(request), by=f"Google, which was asked for a token for {self!r},")
         except errors.TransportError as error:
             raise StoreError(f"no token for {self!r}: {type(error).__name__}") from None
         except errors.GoogleAuthError as error:  # its message may repeat the request

@@ -3,10 +3,13 @@
 ::
 
     answer = attended(lambda: obstore.get(client, path))
+    row = answered(lambda: ask(database), by="the manifest store")      StoreError after LANCE_ANSWER_SECONDS altogether
 
 A call into a native library that waits does not come back to Python, whose signal handlers run in the main thread only, and
 only in Python. So the main thread gives its requests to a thread and waits for the result, which a signal interrupts. Other
 threads make their requests themselves. A request that was given up goes on in its thread, like one whose process was killed.
+Clients of databases and of identities have limits for a connection or for a read at most, or none: what they are asked
+has a limit of its own here, for all that it takes.
 """
 
 from __future__ import annotations
@@ -15,10 +18,16 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDoneError
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from lance_core.errors import StoreError
+
 T = TypeVar("T")
+
+ANSWER_VARIABLE = "LANCE_ANSWER_SECONDS"
+_ANSWER_SECONDS = 120.0
 
 
 class _Attendant:
@@ -70,6 +79,39 @@ def attended(action: Callable[[], T]) -> T:
     finally:
         if future.done():
             _IDLE.attendants.append(attendant)
+
+
+def answered(action: Callable[[], T], *, by: str) -> T:
+    """Do it, within `LANCE_ANSWER_SECONDS` (120): a retryable StoreError that names who did not answer in that time.
+
+    Signals are seen meanwhile, in the main thread. Whether what was asked for will still be done is not known.
+    """
+    attendant = _taken()
+    if attendant is None:
+        return action()
+    seconds = positive_seconds(ANSWER_VARIABLE, _ANSWER_SECONDS)
+    future = attendant.ask(action)
+    try:
+        return future.result(seconds)
+    except NotDoneError:
+        if future.done():  # in this moment, or the error is the action's own
+            return future.result()
+        raise StoreError(
+            f"{by} has not answered for {seconds:g} s",
+            cure=f"Look whether it can be reached; {ANSWER_VARIABLE} sets the time.",
+        ) from None
+    finally:
+        if future.done():
+            _IDLE.attendants.append(attendant)
+
+
+def positive_seconds(variable: str, default: float) -> float:
+    """A number of seconds of the environment; the default without one that makes sense."""
+    try:
+        given = float(os.environ.get(variable, ""))
+    except ValueError:
+        return default
+    return given if 0 < given < float("inf") else default
 
 
 def _taken() -> _Attendant | None:

@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import socketserver
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
+import sqlalchemy.dialects
+from sqlalchemy.engine.default import DefaultDialect
 
 from lance_core.errors import StoreError, StoreRefusedError
+from lance_core.io.aws_role import AssumedRole
+from lance_core.io.external.dynamodb import DynamoRegister
+from lance_core.io.external.sql import SqlRegister
 from lance_core.io.limits import ENTRIES_VARIABLE, ListingBound
 from lance_core.io.resolve import resolve_store
-from lance_core.io.waiting import attended
+from lance_core.io.waiting import ANSWER_VARIABLE, answered, attended
 
 CHILD = """
 import os, signal, sys
@@ -234,3 +242,65 @@ def test_a_silent_store_is_given_up(engine: str, verb: str) -> None:
         thread.start()
         thread.join(60)
     assert [isinstance(error, StoreError) and error.retryable for error in ended] == [True], ended
+
+
+class SilentDialect(DefaultDialect):
+    """A database whose driver waits for the server's greeting without a limit, as most do."""
+
+    supports_statement_cache = True
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        """A driver of this."""
+        return types.SimpleNamespace(paramstyle="qmark", Error=OSError)
+
+    def connect(self, *_: Any, host: str, port: int, **__: Any) -> Any:
+        """Never returns while the server is silent."""
+        with socket.create_connection((host, port)) as connection:
+            connection.sendall(b"hello")
+            return connection.recv(1)
+
+
+def _ask_silent(kind: str, endpoint: str) -> object:
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region": "us-east-1"}
+    if kind == "sql":
+        return SqlRegister(endpoint.replace("http", "silent")).latest("b")
+    if kind == "dynamodb":
+        return DynamoRegister("t", {**keys, "dynamodb_endpoint": endpoint}).latest("b")
+    return AssumedRole("arn:aws:iam::123456789012:role/r", keys=("a", "b", None), endpoint=endpoint)()
+
+
+@pytest.mark.parametrize("kind", ["sql", "dynamodb", "sts"])
+def test_who_is_silent_is_given_up(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a limit for all that it takes, and by name. The drivers of databases wait for ever."""
+    monkeypatch.setenv(ANSWER_VARIABLE, "0.5")
+    monkeypatch.setitem(sqlalchemy.dialects.registry.impls, "silent", lambda: SilentDialect)
+    failed: list[BaseException] = []
+
+    def ask(endpoint: str) -> None:
+        try:
+            _ask_silent(kind, endpoint)
+        except BaseException as error:
+            failed.append(error)
+
+    with _silent() as (endpoint, asked):
+        thread = threading.Thread(target=ask, args=(endpoint,), daemon=True)
+        thread.start()
+        thread.join(60)
+        assert asked.is_set()
+    assert [(type(error), getattr(error, "retryable", None)) for error in failed] == [(StoreError, True)], failed
+    assert ANSWER_VARIABLE in str(failed[0])
+
+
+def test_an_answer_that_fails_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is a timeout of its own."""
+    assert answered(lambda: 5, by="x") == 5
+    for error in (TimeoutError("mine"), KeyError("k")):
+        with pytest.raises(type(error), match=str(error.args[0])):
+            answered(lambda: _raises(error), by="x")
+    monkeypatch.setenv(ANSWER_VARIABLE, "nonsense")
+    assert answered(lambda: 5, by="x") == 5
+
+
+def _raises(error: Exception) -> None:
+    raise error

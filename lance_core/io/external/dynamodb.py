@@ -21,6 +21,7 @@ from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, Pre
 from lance_core.io.aws_role import role_of
 from lance_core.io.remote.errors import Redactor, retrying, typed
 from lance_core.io.spellings import AWS, picker
+from lance_core.io.waiting import answered
 
 COMMITTER = "lancedb"
 _KEYS = {"base_uri": "HASH", "version": "RANGE"}
@@ -31,6 +32,7 @@ class DynamoRegister:
 
     def __init__(self, table: str, options: Mapping[str, str]) -> None:
         self._table = table
+        self._name = f"dynamodb table {table}"
         self._options = dict(options)
         self._redact = Redactor(options)
         self._connected: tuple[int, Any] | None = None
@@ -113,9 +115,9 @@ class DynamoRegister:
 
     def _once(self, name: str, **arguments: Any) -> Any:
         client = self._client()
-        with typed(self._table, uri=f"dynamodb table {self._table}", redact=self._redact):
+        with typed(self._table, uri=self._name, redact=self._redact):
             try:
-                return getattr(client, name)(TableName=self._table, **arguments)
+                return answered(lambda: getattr(client, name)(TableName=self._table, **arguments), by=self._name)
             except client.exceptions.ConditionalCheckFailedException:
                 pass
         raise _ConditionFailed(f"{self._table}: the condition did not hold")
@@ -131,8 +133,8 @@ class DynamoRegister:
         return connected[1]
 
     def _check(self, client: Any) -> None:
-        with typed(self._table, uri=f"dynamodb table {self._table}", redact=self._redact):
-            keys = client.describe_table(TableName=self._table)["Table"]["KeySchema"]
+        with typed(self._table, uri=self._name, redact=self._redact):
+            keys = answered(lambda: client.describe_table(TableName=self._table)["Table"]["KeySchema"], by=self._name)
         found = {key["AttributeName"]: key["KeyType"] for key in keys}
         if found != _KEYS:
             raise PreconditionError(

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from lance_core.errors import AlreadyExistsError, InputError, NotFoundError, StoreError
+from lance_core.io.waiting import answered
 
 TABLE = "lance_manifests"
 COMMITTER = "lance_core"
@@ -40,62 +41,73 @@ class SqlRegister:
 
     def get(self, base: str, version: int) -> str | None:
         """One row's path."""
-        with self._begun() as (connection, table):
-            chosen = table.select().where(table.c.base_uri == base, table.c.version == version)
-            found = connection.execute(chosen).first()
+        found, _ = self._ask(lambda table: table.select().where(table.c.base_uri == base, table.c.version == version))
         return None if found is None else str(found.path)
 
     def latest(self, base: str) -> tuple[int, str] | None:
         """The row of the highest version."""
-        with self._begun() as (connection, table):
-            chosen = table.select().where(table.c.base_uri == base).order_by(table.c.version.desc()).limit(1)
-            found = connection.execute(chosen).first()
+        found, _ = self._ask(
+            lambda table: table.select().where(table.c.base_uri == base).order_by(table.c.version.desc()).limit(1)
+        )
         return None if found is None else (int(found.version), str(found.path))
 
     def add(self, base: str, version: int, path: str, size: int) -> None:
         """Insert; the primary key refuses a second row."""
-        with self._begun() as (connection, table):
-            row = {"base_uri": base, "version": version, "path": path, "committer": COMMITTER, "size": size}
-            connection.execute(table.insert().values(**row))
+        row = {"base_uri": base, "version": version, "path": path, "committer": COMMITTER, "size": size}
+        self._ask(lambda table: table.insert().values(**row))
 
     def change(self, base: str, version: int, path: str, size: int) -> None:
         """Update."""
-        with self._begun() as (connection, table):
-            chosen = table.update().where(table.c.base_uri == base, table.c.version == version)
-            done = connection.execute(chosen.values(path=path, committer=COMMITTER, size=size))
-            if done.rowcount == 0:
-                raise NotFoundError(f"the manifest store has no row ({base}, {version})")
+        values = {"path": path, "committer": COMMITTER, "size": size}
+        _, changed = self._ask(
+            lambda table: table.update().where(table.c.base_uri == base, table.c.version == version).values(**values)
+        )
+        if changed == 0:
+            raise NotFoundError(f"the manifest store has no row ({base}, {version})")
 
     def replace(self, base: str, version: int, old: str, path: str, size: int) -> None:
         """Update where the path is the old one."""
-        with self._begun() as (connection, table):
-            chosen = table.update().where(table.c.base_uri == base, table.c.version == version, table.c.path == old)
-            done = connection.execute(chosen.values(path=path, committer=COMMITTER, size=size))
-            if done.rowcount == 0:
-                raise NotFoundError(f"the manifest store has no row ({base}, {version}) that names {old}")
+        values = {"path": path, "committer": COMMITTER, "size": size}
+        _, changed = self._ask(
+            lambda table: (
+                table.update()
+                .where(table.c.base_uri == base, table.c.version == version, table.c.path == old)
+                .values(**values)
+            )
+        )
+        if changed == 0:
+            raise NotFoundError(f"the manifest store has no row ({base}, {version}) that names {old}")
 
     def remove(self, base: str, version: int) -> None:
         """Delete."""
-        with self._begun() as (connection, table):
-            connection.execute(table.delete().where(table.c.base_uri == base, table.c.version == version))
+        self._ask(lambda table: table.delete().where(table.c.base_uri == base, table.c.version == version))
 
     def remove_if(self, base: str, version: int, path: str) -> None:
         """Delete where the path is this one."""
-        with self._begun() as (connection, table):
-            chosen = table.delete().where(table.c.base_uri == base, table.c.version == version, table.c.path == path)
-            connection.execute(chosen)
+        self._ask(
+            lambda table: table.delete().where(table.c.base_uri == base, table.c.version == version, table.c.path == path)
+        )
 
-    @contextlib.contextmanager
-    def _begun(self) -> Iterator[tuple[Any, Any]]:
-        """A transaction and the table; errors typed, without the url in them."""
+    def _ask(self, statement: Callable[[Any], Any]) -> tuple[Any, int]:
+        """The first row of one statement about the table, and how many it changed, in a transaction of its own.
+
+        Drivers have no limit for an answer, and wait where no signal is seen: `answered` mends both. SQLite has a file, a
+        limit for its lock, and databases in memory that belong to one thread.
+        """
+        if self._url.startswith("sqlite"):
+            return self._transact(statement)
+        return answered(lambda: self._transact(statement), by="the manifest store's database")
+
+    def _transact(self, statement: Callable[[Any], Any]) -> tuple[Any, int]:
+        """Errors typed, without the url in them."""
         engine, table = self._open()
         import sqlalchemy
 
         failure: StoreError
         try:
             with engine.begin() as connection:
-                yield connection, table
-            return
+                done = connection.execute(statement(table))
+                return (done.first() if done.returns_rows else None), int(done.rowcount)
         except sqlalchemy.exc.IntegrityError:
             failure = AlreadyExistsError("the manifest store already has this version")
         except sqlalchemy.exc.SQLAlchemyError as error:
