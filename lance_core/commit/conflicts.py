@@ -21,7 +21,6 @@ from lance_core.errors import (
     LanceError,
     NotFoundError,
     RetryableConflictError,
-    StoreError,
 )
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -117,10 +116,10 @@ def no_table(store: Store, planned: Transaction) -> NotFoundError:
     )
 
 
-def unanswered(store: Store, planned: Transaction, error: StoreError) -> CommitStateUnknownError:
-    """A put got no answer, and then the store failed."""
+def unanswered(store: Store, planned: Transaction, error: LanceError) -> CommitStateUnknownError:
+    """A put got no answer, or was not looked at again, and then something failed."""
     return CommitStateUnknownError(
-        f"{store.uri}: an earlier put got no response, and now the store fails: {error}",
+        f"{store.uri}: the outcome of an earlier put is not known, and now {error}",
         uri=store.uri,
         operation=planned.operation.name,
         cure=f"The commit took effect if a version after {planned.read_version} has the transaction {planned.uuid}.",

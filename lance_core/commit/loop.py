@@ -131,12 +131,15 @@ def commit_in_detail(store: Store, transaction: Transaction, request: LoopReques
         return loop.run()
     except CommitStateUnknownError:
         raise  # what was written may be in use
-    except StoreError as error:
-        loop.clean_up()
-        raise loop.doubtful(error) from error
-    except LanceError:
+    except CommitError:
         loop.clean_up()
         raise
+    except LanceError as error:
+        loop.clean_up()
+        told = loop.doubtful(error)
+        if told is error:
+            raise
+        raise told from error
 
 
 def rebase_onto(store: Store, transaction: Transaction, newest: OpenVersion, request: LoopRequest) -> Rebased:
@@ -213,8 +216,8 @@ class CommitLoop:
             raise PartlyCommittedError(what, uri=self._store.uri)
         return self._rebase(newest)
 
-    def doubtful(self, error: StoreError) -> CommitError | StoreError:
-        """The store failed: after a put without an answer that is more than a failure."""
+    def doubtful(self, error: LanceError) -> LanceError:
+        """Something failed: after a put without an answer, or one that is in the log, that is more than a failure."""
         return unanswered(self._store, self._planned, error) if self._in_doubt else error
 
     def clean_up(self) -> None:

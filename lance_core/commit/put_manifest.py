@@ -25,7 +25,6 @@ from lance_core.errors import (
     LanceError,
     NotFoundError,
     PreconditionError,
-    StoreError,
 )
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -75,11 +74,11 @@ def put_manifest(
         return _settle(store, path, version=manifest.version, uuid=uuid)
     except PreconditionError:
         raise
-    except StoreError as error:
+    except LanceError as error:  # of the store, or a shortage of memory
         return _settle(store, path, version=manifest.version, uuid=uuid, cause=error)
 
 
-def _settle(store: Store, path: str, *, version: int, uuid: str, cause: StoreError | None = None) -> PutResult:
+def _settle(store: Store, path: str, *, version: int, uuid: str, cause: LanceError | None = None) -> PutResult:
     try:
         opened = open_path(store, version, path)
         found = transaction_of(store, opened)

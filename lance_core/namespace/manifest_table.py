@@ -33,6 +33,7 @@ from lance_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     CorruptFileError,
+    LanceError,
     RetryableConflictError,
     UnsupportedFeatureError,
 )
@@ -162,7 +163,7 @@ class ManifestTable:
             commit_transaction(store, transaction, options=table_options(request), strict=True)
         except CommitStateUnknownError:
             raise
-        except Exception:
+        except LanceError:  # anything else may have come behind the put
             discard_fragments(store, fragments, ())
             raise
 

@@ -1,14 +1,18 @@
 """Every verb, killed before, during and after every call to the store: the table opens as it was or as it should become.
 
 After each kill: the newest version is the old or the new one and validates, a cleanup leaves exactly the files that versions
-refer to, and the same verb, done again, arrives.
+refer to, and the same verb, done again, arrives. The same for a signal at each call, whose handler ends the verb while the
+store lives on, so that everything that tidies up behind an error runs.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +22,12 @@ import lance_core
 from lance_core.dataset.handle.dataset import LanceDataset
 from lance_core.dataset.snapshot.snapshot import snapshot_of
 from lance_core.dataset.versions.cleanup import plan_cleanup, run_cleanup
+from lance_core.errors import (
+    CommitStateUnknownError,
+    CorruptFileError,
+    MemoryShortageError,
+    RetryableConflictError,
+)
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.collect import collect_garbage
@@ -64,6 +74,33 @@ class Dying(FaultyStore):
         if self._fail_at and self._when == "after" and self.num_calls >= self._fail_at:
             raise Killed(f"{name} after the end")  # a dead process does no more calls
         return super()._call(name, path, action)
+
+
+class Stopped(BaseException):
+    """What the handler of a signal raises."""
+
+
+class Stopping(FaultyStore):
+    """At one call the process gets SIGTERM, whichever thread makes the call; everything goes on to work."""
+
+    def __init__(self, inner: Store, *, fail_at: int, when: str, shared: Stopping | None = None) -> None:
+        super().__init__(inner, fail_at=fail_at, when="after" if when == "after" else "before", shared=shared)
+
+    def _around(self, inner: Store) -> Stopping:
+        return Stopping(inner, fail_at=self._fail_at, when=self._when, shared=self._shared)  # type: ignore[arg-type]
+
+    def _call(self, name: str, path: str, action: Callable[[], Any]) -> Any:
+        stops = self._count(name, path)
+        if stops and self._when == "before":
+            signal.raise_signal(signal.SIGTERM)
+        result = action()
+        if stops and self._when == "after":
+            signal.raise_signal(signal.SIGTERM)
+        return result
+
+
+def _stop(*_: object) -> None:
+    raise Stopped
 
 
 def _source(*keys: int) -> pa.Table:
@@ -185,16 +222,16 @@ def facts(store: Store) -> dict[str, Any]:
     }
 
 
-def attempt(template: Template, verb: str, *, fail_at: int, when: str) -> int:
-    """Kill the verb at one call and look at what is there. The number of calls the verb made."""
+def attempt(template: Template, verb: str, *, fail_at: int, when: str, kind: type[Dying | Stopping] = Dying) -> int:
+    """Kill or stop the verb at one call and look at what is there. The number of calls the verb made."""
     name, store = template.begin()
     old = facts(store)
-    dying = Dying(store, fail_at=fail_at, when=when)
-    where = f"{verb}, killed {when} call {fail_at}"
+    dying = kind(store, fail_at=fail_at, when=when)
+    where = f"{verb}, {kind.__name__.lower()} {when} call {fail_at}"
     try:
         handle = handle_on(dying)
         VERBS[verb](handle)
-    except Killed:
+    except (Killed, Stopped):
         pass
     calls = dying.num_calls
     found = facts(store)
@@ -236,3 +273,55 @@ def test_killed_at_every_call(template: Template, verb: str) -> None:
     for fail_at in range(1, calls + 1):
         for when in WHEN:
             attempt(template, verb, fail_at=fail_at, when=when)
+
+
+@pytest.fixture
+def stopping() -> Iterator[None]:
+    """SIGTERM raises `Stopped` in the main thread, as the handlers of tasks and jobs raise."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals are seen by the main thread only")
+    before = signal.signal(signal.SIGTERM, _stop)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("stopping")
+@pytest.mark.parametrize("verb", VERBS)
+def test_stopped_at_some_calls(template: Template, verb: str) -> None:
+    calls = attempt(template, verb, fail_at=0, when="before", kind=Stopping)
+    for number, fail_at in enumerate(sorted({*range(max(1, calls - 4), calls + 1), max(1, calls // 2)})):
+        attempt(template, verb, fail_at=fail_at, when=("before", "after")[number % 2], kind=Stopping)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("stopping")
+@pytest.mark.parametrize("verb", VERBS)
+def test_stopped_at_every_call(template: Template, verb: str) -> None:
+    calls = attempt(template, verb, fail_at=0, when="before", kind=Stopping)
+    for fail_at in range(1, calls + 1):
+        for when in ("before", "after"):
+            attempt(template, verb, fail_at=fail_at, when=when, kind=Stopping)
+
+
+@pytest.mark.parametrize("error", [MemoryError, MemoryShortageError, CorruptFileError, ZeroDivisionError])
+@pytest.mark.parametrize("call", ["put_if_absent", "a look behind it"])
+@pytest.mark.parametrize("verb", ["append", "overwrite", "delete", "index", "compact"])
+def test_what_fails_behind_the_put_takes_nothing_back(template: Template, verb: str, call: str, error: type) -> None:
+    """The files of a version that is there were removed, where anything but the store failed behind its put."""
+    name, store = template.begin()
+    old = handle_on(store).version
+    put: list[str] = []
+
+    def matches(called: str, path: str) -> bool:
+        is_put = called == "put_if_absent" and path.startswith("_versions/")
+        is_look = bool(put) and called.startswith(("get", "list", "names", "missing", "not_listed", "first"))
+        put.extend([path] * is_put)
+        return is_put if call == "put_if_absent" else is_look
+
+    faulty = FaultyStore(store, fail_at=1, when="after", matches=matches, error=error)
+    with suppress(error, CommitStateUnknownError, RetryableConflictError):
+        VERBS[verb](handle_on(faulty))
+    assert handle_on(store).version > old
+    facts(store)
+    assert missing(store) == []
+    _empty(name)

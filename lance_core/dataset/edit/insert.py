@@ -33,7 +33,7 @@ from lance_core.dataset.write.legacy_dictionaries import with_dictionaries
 from lance_core.dataset.write.sources import DataSource, open_source
 from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE, discard_fragments, stage_fragments
 from lance_core.dataset.write.write_progress import FragmentProgress, Progress
-from lance_core.errors import CommitStateUnknownError, InputError
+from lance_core.errors import CommitStateUnknownError, InputError, LanceError
 from lance_core.file.blob.external import BASES_ONLY, ExternalUris
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import BasePath, Manifest
@@ -272,6 +272,6 @@ def commit_or_discard(
         return commit_transaction(store, transaction, options=options, max_retries=max_retries, opened=opened)
     except CommitStateUnknownError:
         raise
-    except Exception:
+    except LanceError:  # anything else may have come behind the put
         discard_fragments(store, fragments, places)
         raise

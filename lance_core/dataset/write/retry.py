@@ -58,7 +58,9 @@ def commit_with_retry(
     """Commit what `plan` makes of a snapshot; on a retryable conflict plan again on the newest version.
 
     `strict` plans again whenever the table moved, for edits that new rows of others would change.
-    Gives up with the last RetryableConflictError after `retries` more tries or when `timeout` is over.
+    Gives up with the last RetryableConflictError after `retries` more tries or when `timeout` is over. Only an error of ours
+    says that nothing was published. A signal may end a commit behind its put, or before a put that goes on by itself: what
+    was written stays then, and a cleanup removes it if no version has it.
     """
     deadline = time.monotonic() + timeout.total_seconds()
     current = snapshot
@@ -78,7 +80,7 @@ def commit_with_retry(
                 if isinstance(error, RetryableConflictError):
                     raise
                 raise _moved(error) from error
-        except BaseException:
+        except LanceError:
             undo(current, edit)
             raise
         else:
