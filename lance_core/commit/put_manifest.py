@@ -23,8 +23,10 @@ from lance_core.errors import (
     AlreadyExistsError,
     CommitStateUnknownError,
     LanceError,
+    MemoryShortageError,
     NotFoundError,
     PreconditionError,
+    StoreError,
 )
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
@@ -74,11 +76,13 @@ def put_manifest(
         return _settle(store, path, version=manifest.version, uuid=uuid)
     except PreconditionError:
         raise
-    except LanceError as error:  # of the store, or a shortage of memory
+    except (StoreError, MemoryShortageError) as error:
         return _settle(store, path, version=manifest.version, uuid=uuid, cause=error)
 
 
-def _settle(store: Store, path: str, *, version: int, uuid: str, cause: LanceError | None = None) -> PutResult:
+def _settle(
+    store: Store, path: str, *, version: int, uuid: str, cause: StoreError | MemoryShortageError | None = None
+) -> PutResult:
     try:
         opened = open_path(store, version, path)
         found = transaction_of(store, opened)

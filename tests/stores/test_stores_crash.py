@@ -303,8 +303,13 @@ def test_stopped_at_every_call(template: Template, verb: str) -> None:
             attempt(template, verb, fail_at=fail_at, when=when, kind=Stopping)
 
 
-@pytest.mark.parametrize("error", [MemoryError, MemoryShortageError, CorruptFileError, ZeroDivisionError])
-@pytest.mark.parametrize("call", ["put_if_absent", "a look behind it"])
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        *(("put_if_absent", error) for error in (MemoryError, MemoryShortageError, ZeroDivisionError)),
+        *(("a look behind it", error) for error in (MemoryError, MemoryShortageError, CorruptFileError)),
+    ],
+)
 @pytest.mark.parametrize("verb", ["append", "overwrite", "delete", "index", "compact"])
 def test_what_fails_behind_the_put_takes_nothing_back(template: Template, verb: str, call: str, error: type) -> None:
     """The files of a version that is there were removed, where anything but the store failed behind its put."""
