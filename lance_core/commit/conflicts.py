@@ -117,7 +117,7 @@ def no_table(store: Store, planned: Transaction) -> NotFoundError:
 
 
 def unanswered(store: Store, planned: Transaction, error: LanceError) -> CommitStateUnknownError:
-    """A put got no answer, or was not looked at again, and then something failed."""
+    """A put got no answer, or nobody checked it again, and then something failed."""
     return CommitStateUnknownError(
         f"{store.uri}: the outcome of an earlier put is not known, and now {error}",
         uri=store.uri,

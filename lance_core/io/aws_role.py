@@ -77,7 +77,7 @@ class AssumedRole:
         """
         renewed = self.credentials()
         try:
-            keys = answered(renewed.get_frozen_credentials, by=f"STS, which was asked for the role {self.role_arn},")
+            keys = answered(renewed.get_frozen_credentials, by=f"STS, from which the role {self.role_arn} was requested,")
         except import_module("botocore.exceptions").ClientError as error:  # its message names the requester
             code = error.response["Error"]["Code"]
             raise StoreRefusedError(

@@ -74,7 +74,7 @@ class GoogleIdentity:
         errors = import_module("google.auth.exceptions")
         try:
             request = import_module("google.auth.transport.requests").Request()
-            answered(lambda: credentials.refresh(request), by=f"Google, which was asked for a token for {self!r},")
+            answered(lambda: credentials.refresh(request), by=f"Google, from which a token for {self!r} was requested,")
         except errors.TransportError as error:
             raise StoreError(f"no token for {self!r}: {type(error).__name__}") from None
         except errors.GoogleAuthError as error:  # its message may repeat the request

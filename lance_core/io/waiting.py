@@ -84,7 +84,7 @@ def attended(action: Callable[[], T]) -> T:
 def answered(action: Callable[[], T], *, by: str) -> T:
     """Do it, within `LANCE_ANSWER_SECONDS` (120): a retryable StoreError that names who did not answer in that time.
 
-    Signals are seen meanwhile, in the main thread. Whether what was asked for will still be done is not known.
+    In the main thread signals are seen in the meantime. Whether what was requested will still be done is not known.
     """
     attendant = _taken()
     if attendant is None:
