@@ -183,7 +183,7 @@ def _zeros(found: Difference) -> bool:
     compares = re.search(r" (=|!=|<|<=|>|>=|IN|BETWEEN|FROM) \(?(-?[a-zA-Z(])|\bnullif\(", found.expression)
     return (
         compares is not None
-        and _has(found, "double", "float", "halffloat", "list<item: double")
+        and _has(found, "double", "float", "halffloat", "list<item: double", "fixed_size_list<item: float")
         and found.kind in ("value", "rows")
     )
 

@@ -91,6 +91,9 @@ def _ordinary_floats(column: Any) -> Any:
     kind = column.type
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
         return pa.ListArray.from_arrays(column.offsets, _ordinary_floats(column.values), mask=column.is_null())
+    if pa.types.is_fixed_size_list(kind):
+        items = _ordinary_floats(column.values)
+        return pa.FixedSizeListArray.from_arrays(items, type=kind)
     if not pa.types.is_floating(kind):
         return None
     values = column.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False)
