@@ -13,6 +13,7 @@ child goes on behind it. `state` is a file that remembers how far a run has come
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -23,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SILENT_SECONDS = 120.0
-"""A case that says nothing for so long hangs inside native code: Python code is ended by the child's own timers."""
+"""A case that says nothing for so long hangs inside native code: Python code is ended by the child's own timers. A child
+that waits for a processor for so long does not hang; it is left alone until it has had that much processor time."""
 START_SECONDS = 900.0
 """Until the first case: a child builds its tables and compiles, on a machine that may have much else to do."""
 SHARE = 500
@@ -131,6 +133,7 @@ class _Silence:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.fired = False
+        self._since = 0.0
         self._timer = self._new(START_SECONDS)
 
     def _new(self, seconds: float) -> threading.Timer:
@@ -140,12 +143,28 @@ class _Silence:
         return timer
 
     def _fire(self) -> None:
+        used, is_runnable = _processor(self._process.pid)
+        if is_runnable and used - self._since < SILENT_SECONDS:
+            self._timer = self._new(SILENT_SECONDS / 4)
+            return
         self.fired = True
         self._process.kill()
 
     def heard(self) -> None:
         self._timer.cancel()
+        self._since = _processor(self._process.pid)[0]
         self._timer = self._new(SILENT_SECONDS)
 
     def stop(self) -> None:
         self._timer.cancel()
+
+
+def _processor(pid: int) -> tuple[float, bool]:
+    """Seconds of processor time that a process has had, and whether one of its threads wants more now."""
+    used, is_runnable = 0.0, False
+    with contextlib.suppress(OSError):
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            fields = stat.read_text().rpartition(")")[2].split()
+            is_runnable |= fields[0] == "R"
+            used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used, is_runnable

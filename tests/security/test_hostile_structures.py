@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import children
 from children import run_in_children
 from reflection import NOT_TEXT, OTHER_WIRE, edited, places
 
@@ -44,6 +45,36 @@ def test_the_culprit_is_found_alone_or_with_the_cases_before_it(tmp_path: Path) 
     assert found[2].what.startswith("after the cases from 23: the process ended by SIGABRT")
     assert state.read_text() == "60"
     assert run_in_children([str(script)], range(60), state=state) == []
+
+
+SLOW = """
+import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int); parser.add_argument("--count", type=int)
+given = parser.parse_args()
+for case in range(given.seed, given.seed + given.count):
+    print(f"start {case}", flush=True)
+    if case == 3:
+        BODY
+"""
+SPINS = "begun = time.process_time(); [None for _ in iter(lambda: time.process_time() < begun + 60, False)]"
+
+
+@pytest.mark.parametrize("body", ["time.sleep(60)", SPINS])
+def test_a_child_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(SLOW.replace("BODY", body))
+    monkeypatch.setattr(children, "SILENT_SECONDS", 0.5)
+    (found,) = run_in_children([str(script)], range(5), state=None)
+    assert (found.case, found.what.split(":")[0]) == (3, "silent for 0 s")
+
+
+def test_a_child_that_waits_for_a_processor_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(SLOW.replace("BODY", "time.sleep(2)"))
+    monkeypatch.setattr(children, "SILENT_SECONDS", 0.4)
+    monkeypatch.setattr(children, "_processor", lambda pid: (0.1, True))
+    assert run_in_children([str(script)], range(5), state=None) == []
 
 
 def _message() -> Any:
