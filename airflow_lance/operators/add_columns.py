@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_lance.compat import Context
+from airflow_lance.execution.refreshed import finish_refresh, require_own_publication
 from airflow_lance.lineage import Touched
-from airflow_lance.operators.refreshed import finish_refresh, require_own_publication
 from airflow_lance.operators.stage import LanceStageOperator
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from airflow_lance.compat import Context
 from lance_core.errors import InputError
 
 if TYPE_CHECKING:
-    from airflow_lance.operators.stage import LanceStageOperator
     from lance_core.jobs.specs.spec import JobSpec
 
 
-def require_own_publication(task: LanceStageOperator) -> None:
+def require_own_publication(task: Any) -> None:
     """InputError for arguments that leave publishing to another task, or ask something of rows before it."""
     if task.commit in ("later", "elsewhere") or task.gates:
         raise InputError(
@@ -23,7 +22,7 @@ def require_own_publication(task: LanceStageOperator) -> None:
 
 
 def finish_refresh(
-    task: LanceStageOperator, reference: Mapping[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
+    task: Any, reference: Mapping[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context
 ) -> dict[str, Any]:
     """What the refresh of a job did, for XCom. Writes it to the log, and sends the events of the outlets."""
     from airflow_lance.execution.publish import send_events
