@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDoneError
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -70,15 +71,7 @@ def attended(action: Callable[[], T]) -> T:
     """Do it; in the main thread, such that a signal's handler runs while it waits, and what the handler raises is raised."""
     if threading.current_thread() is not threading.main_thread():
         return action()
-    attendant = _taken()
-    if attendant is None:
-        return action()
-    future = attendant.ask(action)
-    try:
-        return future.result()
-    finally:
-        if future.done():
-            _IDLE.attendants.append(attendant)
+    return _handed_over(action).result()
 
 
 def answered(action: Callable[[], T], *, by: str) -> T:
@@ -86,23 +79,31 @@ def answered(action: Callable[[], T], *, by: str) -> T:
 
     In the main thread signals are seen in the meantime. Whether what was requested will still be done is not known.
     """
+    seconds = positive_seconds(ANSWER_VARIABLE, _ANSWER_SECONDS)
+    future = _handed_over(action, seconds)
+    if future.done():
+        return future.result()
+    raise StoreError(
+        f"{by} has not answered for {seconds:g} s",
+        cure=f"Look whether it can be reached; {ANSWER_VARIABLE} sets the time.",
+    )
+
+
+def _handed_over(action: Callable[[], T], seconds: float | None = None) -> Future[T]:
+    """The request as a thread has done it, or has not within so many seconds."""
     attendant = _taken()
     if attendant is None:
-        return action()
-    seconds = positive_seconds(ANSWER_VARIABLE, _ANSWER_SECONDS)
+        future: Future[T] = Future()
+        _answer(action, future)
+        return future
     future = attendant.ask(action)
     try:
-        return future.result(seconds)
-    except NotDoneError:
-        if future.done():  # in this moment, or the error is the action's own
-            return future.result()
-        raise StoreError(
-            f"{by} has not answered for {seconds:g} s",
-            cure=f"Look whether it can be reached; {ANSWER_VARIABLE} sets the time.",
-        ) from None
+        with suppress(NotDoneError):
+            future.exception(seconds)
     finally:
         if future.done():
             _IDLE.attendants.append(attendant)
+    return future
 
 
 def positive_seconds(variable: str, default: float) -> float:
