@@ -37,10 +37,13 @@ _PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 _CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
 _CLOSED = (exp.Query, exp.DataType, exp.Identifier, exp.Column, exp.Interval, exp.Lambda, exp.Star, exp.Var, *_CONSTANTS)
 """What has no operands to look into."""
-_BESIDE_COLUMNS = (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
+_ARITHMETIC = (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod)
+_BESIDE_COLUMNS = (*_ARITHMETIC, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
 _SAFE = (exp.Column, exp.Identifier, exp.Paren, exp.Connector, exp.Not, exp.Predicate, *_CONSTANTS)
 """What fails for no row."""
 _UNSTEADY = frozenset({"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "currval"})
+_MOST_GUARDED = 100
+"""Operands of one AND or OR; the engine bounds how deep expressions are."""
 _BY_ALIAS = (exp.Order, exp.Having, exp.Qualify)
 """Clauses in which a name is first that of a result."""
 
@@ -144,7 +147,7 @@ class _Rewriter:
 
     def _settle_constants(self, node: Any, scope: Any) -> None:
         """Put one constant for quotients of constants right of a column: of floats and decimals 1 / 2 is 0.5."""
-        if isinstance(node, (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod)) and not _is_whole(node):
+        if isinstance(node, _ARITHMETIC) and not _is_whole(node):
             return
         given = node.expressions if isinstance(node, exp.In) else [node.expression]
         quotients = [child for child in given if _is_quotient(child)]
@@ -192,24 +195,30 @@ class _Rewriter:
         return node
 
     def _guarded(self, node: Any) -> Any:
-        """AND and OR, which the engine may compute in any order: what may fail is computed for rows that what stands before
-        it, and what never fails, leave open. `b AND a` is `CASE WHEN a IS FALSE THEN FALSE ELSE b END AND a`, whatever is
-        null."""
+        """AND and OR, which the engine may compute in any order: what may fail is computed for rows that what never fails,
+        and what stands before it, leave open. `b AND a` is `a AND CASE WHEN a IS FALSE THEN FALSE ELSE b END`, whatever is
+        null. Of three or more each is inside the one before it, so nothing is computed more than twice."""
         operands = [*node.flatten(unnest=False)]
-        may_fail = [any(id(inner) in self._made for inner in each.walk()) for each in operands]
+        harmless = [each for each in operands if _never_fails(each)]
+        others = [each for each in operands if not _never_fails(each)]
+        calls = [number for number, each in enumerate(others) if any(id(inner) in self._made for inner in each.walk())]
+        if not calls or len(operands) < 2 or len(others) > _MOST_GUARDED:
+            return node
         joined, answer = (exp.and_, exp.false) if isinstance(node, exp.And) else (exp.or_, exp.true)
-        made: list[Any] = []
-        for number, (each, risky) in enumerate(zip(operands, may_fail, strict=True)):
-            known = [
-                other for at, other in enumerate(operands) if _never_fails(other) or (at < number and _is_steady(other))
-            ]
-            if risky and known:
-                self.changed = True
-                rest = exp.Is(this=exp.paren(joined(*known)), expression=answer())
-                made.append(exp.Case(ifs=[exp.If(this=rest, true=answer())], default=each.copy()))
-            else:
-                made.append(each)
-        return joined(*made) if any(one is not other for one, other in zip(made, operands, strict=True)) else node
+
+        def unless(settled: Any, rest: Any) -> Any:
+            known = exp.Is(this=exp.paren(settled.copy()), expression=answer())
+            return exp.Case(ifs=[exp.If(this=known, true=answer())], default=rest)
+
+        made = others[-1]
+        for number, each in reversed([*enumerate(others[:-1])]):
+            is_guard = number < calls[-1] and _is_steady(each)
+            made = unless(each, joined(each, made)) if is_guard else joined(each, made)
+        if harmless:
+            settled = joined(*harmless)
+            made = joined(settled, unless(settled, made))
+        self.changed = True
+        return made
 
     def _meaning(self, node: Any, scope: Any) -> tuple[Expr, pa.Schema, list[str]] | None:
         """What an operator or a function means here, over columns of its operands' types, and the engine's names of them and
@@ -415,11 +424,9 @@ def _is_constant(node: Any) -> bool:
 
 def _is_quotient(node: Any) -> bool:
     """Whether a node is arithmetic on numbers that are written out, with a division."""
-    inner = node.unnest() if isinstance(node, exp.Paren) else node
+    inner = node.unnest()
     parts = [*inner.walk()] if isinstance(inner, exp.Binary) else []
-    known = all(
-        isinstance(part, (exp.Mul, exp.Div, exp.Add, exp.Sub, exp.Mod, exp.Paren, exp.Neg, exp.Literal)) for part in parts
-    )
+    known = all(isinstance(part, (*_ARITHMETIC, exp.Paren, exp.Neg, exp.Literal)) for part in parts)
     return known and any(isinstance(part, exp.Div) for part in parts)
 
 

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pytest
 
 from lance_core.dataset import LanceDataset, write_dataset
+from lance_core.dataset.query.engine_functions import EngineFunctions
 from lance_core.dataset.query.table_view import TableView
 from lance_core.errors import LanceError
+from lance_core.expr.queries import in_our_meaning
 from lance_core.jobs.run import run_job
 from lance_core.jobs.sources.duckdb_sql import query
 from lance_core.jobs.specs.sql import lance_source, sql_spec
@@ -120,6 +122,16 @@ def test_a_guarded_division_is_the_same_in_each_form(table: LanceDataset, expres
 def test_what_a_condition_guards_is_not_computed_for_other_rows(table: LanceDataset, sql: str, expected: list[Any]) -> None:
     rows = query(sql, {"t": TableView(table.snapshot)}, what="it", cure="", batch_rows=1000).read_all()
     assert rows["x"].to_pylist() == expected
+
+
+def test_guards_of_many_operands_compute_none_more_than_twice() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("t", TABLE)
+    conditions = " OR ".join(f"m / n = {number}" for number in range(60))
+    made = in_our_meaning(f"SELECT id FROM t WHERE n <> 0 AND ({conditions})", EngineFunctions(duckdb, connection))
+    assert 60 <= made.count("lance_") <= 2 * 60
+    assert connection.sql(made).fetchall() == [(0,), (1,), (3,), (6,), (7,)]
 
 
 def test_random_expressions_mean_the_same_in_each_form(table: LanceDataset) -> None:
