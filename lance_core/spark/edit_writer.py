@@ -22,7 +22,9 @@ import pyarrow as pa
 
 from lance_core.arrays import Addresses
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow_numpy import numpy_of
 from lance_core.dataset.edit.update import with_row_ids
+from lance_core.dataset.scan.take import projection_of, take_addresses
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.row_offsets import by_fragment
 from lance_core.dataset.snapshot.snapshot import Snapshot, snapshot_of
@@ -51,6 +53,9 @@ from lance_core.spark.table_writer import (
 from lance_core.table.operations.base import Operation
 from lance_core.table.operations.delete import Delete
 from lance_core.table.operations.update import Update
+
+ADDRESS_FIELD = pa.field("_rowaddr", pa.int64(), nullable=False)
+"""The address that a changed row had, as Spark's signed number, behind its columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +121,8 @@ class EditWriter:
         snapshot = snapshot_of(store, version=self._version, storage_options=options.storage)
         manifest = snapshot.manifest
         schema = manifest.schema
-        self._refreshed = filled_by_refresh(manifest)
-        target = without_columns(target, self._refreshed)
+        self._refreshed = sorted(filled_by_refresh(manifest))
+        target = without_columns(target, frozenset(self._refreshed))
         arrow = schema_to_arrow(schema)
         hidden = [name for name in arrow.names if name not in target.names]
         if any(not arrow.field(name).nullable for name in hidden):
@@ -128,10 +133,31 @@ class EditWriter:
             self._spec, self._attempt, schema=schema, target=arrow, version=manifest.file_version, bases=manifest.base_paths
         )
 
+    @property
+    def carries(self) -> bool:
+        """Whether rows that changed take values along that a refresh computed: `write` is then given the address of each."""
+        return bool(self._refreshed)
+
     def write(self, partition: int, task: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
-        """Rows of one task: those that changed, or those that are new. What they had in a column that a refresh fills is
-        dropped: it was computed from what they were before."""
-        return self._work(partition, task, (_dropped(batch, self._refreshed) for batch in batches))
+        """Rows of one task: those that changed, or those that are new.
+
+        In columns that a refresh fills, what the statement has is dropped. Rows that come with the address (`ADDRESS_FIELD`)
+        that they had keep the value, and the evidence that says what it was computed from; others have none.
+        """
+        return self._work(partition, task, self._conformed(batches) if self.carries else batches)
+
+    def _conformed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        snapshot: Snapshot | None = None
+        for batch in batches:
+            given = batch.drop_columns([name for name in self._refreshed if name in batch.schema.names])
+            if not given.num_rows or ADDRESS_FIELD.name not in given.schema.names:
+                yield given
+                continue
+            if snapshot is None:
+                snapshot = snapshot_of(self._store(), version=self._version, storage_options=self._options.storage)
+            addresses = numpy_of(given.column(ADDRESS_FIELD.name)).astype(np.uint64)
+            computed = take_addresses(snapshot, addresses, projection_of(snapshot, self._refreshed))
+            yield _beside(given.drop_columns([ADDRESS_FIELD.name]), computed)
 
     def commit(self, changes: Sequence[RowChanges], *, again: bool = False) -> None:
         """Write the deletion files, stage one transaction and publish it; nothing without a row that changes.
@@ -172,9 +198,10 @@ class EditWriter:
         return resolve_store(table_of(self._options), self._options.storage)
 
 
-def _dropped(batch: pa.RecordBatch, names: frozenset[str]) -> pa.RecordBatch:
-    given = [name for name in batch.schema.names if name in names]
-    return batch.drop_columns(given) if given else batch
+def _beside(rows: pa.RecordBatch, more: pa.Table) -> pa.RecordBatch:
+    """Rows with further columns, which one fragment or several gave."""
+    [joined] = more.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays([*rows.columns, *joined.columns], schema=pa.schema([*rows.schema, *joined.schema]))
 
 
 def _distinct(parts: Sequence[Addresses], uri: str) -> Addresses:

@@ -58,16 +58,19 @@ class Conversation:
             request["options"] = {**request["options"], **self.options}
         return self._ask({"do": what, **request})
 
-    def write(self, writer: str, partition: int, ids: Sequence[int]) -> str:
-        """One task, and after its worker died the next try of it."""
+    def write(self, writer: str, partition: int, ids: Sequence[int], addresses: Sequence[int] | None = None) -> str:
+        """One task, and after its worker died the next try of it. `addresses`: those that the rows had."""
         self.tasks += 1
         request = {"do": "write", "writer": writer, "partition": partition, "task": str(self.tasks)}
+        sent = self.rows(ids)
+        if addresses is not None:
+            sent = sent.append_column(pa.field("_rowaddr", pa.int64(), nullable=False), pa.array(addresses, pa.int64()))
         try:
-            return str(self._sent(request, self.rows(ids))["result"])
+            return str(self._sent(request, sent)["result"])
         except EOFError:
             self._gone()
             self.tasks += 1
-            return str(self._sent({**request, "task": str(self.tasks)}, self.rows(ids))["result"])
+            return str(self._sent({**request, "task": str(self.tasks)}, sent)["result"])
 
     @property
     def schema(self) -> str:
@@ -139,14 +142,19 @@ def _edit(
     moved = moved or {}
     told = {"deleted": _packed(deleted), "moved": _packed([*moved])}
     if moved:
-        told["moved_rows"] = spark.write(begun["writer"], 0, [*moved.values()])
+        addresses = _addresses([*moved]) if "addressed_arrow" in begun else None
+        told["moved_rows"] = spark.write(begun["writer"], 0, [*moved.values()], addresses)
     if new:
         told["new_rows"] = spark.write(begun["writer"], 1_000_000, new)
     spark.ask("commit", writer=begun["writer"], results=[json.dumps(told)])
 
 
+def _addresses(ids: Sequence[int]) -> list[int]:
+    return [(number // 10 << 32) + number % 10 for number in ids]
+
+
 def _packed(ids: Sequence[int]) -> str:
-    addresses = np.array([(number // 10 << 32) + number % 10 for number in ids], "<i8")
+    addresses = np.array(_addresses(ids), "<i8")
     return base64.b64encode(zlib.compress(np.diff(addresses, prepend=0).astype("<i8").tobytes())).decode()
 
 
@@ -176,6 +184,7 @@ STATEMENTS: Mapping[str, Statement] = {
         lambda spark: _edit(spark, "update", moved={i: i + 100 for i in range(8, 23)}),
         [*range(8), *range(23, 30), *range(108, 123)],
     ),
+    "update in place": Statement(lambda spark: _edit(spark, "update", moved={i: i for i in (22, 8, 15, 9)}), BASE),
     "merge": Statement(
         lambda spark: _edit(spark, "merge", deleted=[3, 13], moved={7: 107, 17: 117}, new=range(200, 209)),
         [*(i for i in BASE if i not in (3, 7, 13, 17)), 107, 117, *range(200, 209)],

@@ -143,6 +143,25 @@ def test_a_merge(orders: Any, tmp_path: Path) -> None:
     assert _leftovers(_official(tmp_path).uri) == []
 
 
+def test_rows_that_change_keep_what_was_computed_for_them(orders: Any, tmp_path: Path) -> None:
+    uri = _official(tmp_path).uri
+    lance_core.declare_column(uri, "double", sql="price * 2")
+    lance_core.declare_column(uri, "label", sql="concat(name, '!')")
+    lance_core.refresh_columns(uri)
+    orders("UPDATE lake.sales.orders SET name = upper(name) WHERE sqrt(id) > 1.2")
+    orders(
+        "MERGE INTO lake.sales.orders t USING (SELECT 1 AS id UNION ALL SELECT 9) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = array(7, 8) WHEN NOT MATCHED THEN INSERT (id, name) VALUES (s.id, 'new')"
+    )
+    found = _official(tmp_path).to_table(columns=["id", "name", "double", "label"]).sort_by("id").to_pydict()
+    assert found["double"] == [3.0, 5.0, None, None]
+    assert found["label"] == ["a!", "b!", "c!", None], "of what the rows were before"
+    told = lance_core.refresh_columns(uri).columns
+    assert (told["double"].changed, told["double"].new) == (0, 1)
+    assert (told["label"].changed, told["label"].new) == (2, 1)
+    assert orders("SELECT label FROM lake.sales.orders ORDER BY id") == [("a!",), ("B!",), ("C!",), ("new!",)]
+
+
 def _leftovers(uri: str) -> list[str]:
     """Data files that no version names."""
     table = lance_core.dataset(uri)

@@ -75,6 +75,14 @@ class _WithAll(Conversation):
         return rows(ids).append_column("twice", pa.array([self.filled] * len(ids), pa.int64()))
 
 
+MOVED = {
+    "update": {number + 100: number for number in range(8, 23)},
+    "update in place": {number: number for number in BASE},
+    "merge": {107: 7, 117: 17},
+}
+"""Which row each row was, by its id before, where a statement changes rows."""
+
+
 @pytest.mark.parametrize("name", [name for name in EXISTING if name != "overwrite"])
 def test_with_a_declared_column(server: WorkerServer, tmp_path: Path, name: str) -> None:
     uri = str(tmp_path / "t.lance")
@@ -82,16 +90,23 @@ def test_with_a_declared_column(server: WorkerServer, tmp_path: Path, name: str)
     declare_column(uri, "twice", sql="id * 2")
     refresh_columns(uri, ["twice"])
     spark = _WithAll(server, uri)
-    spark.filled = 7 if name in ("update", "merge") else None
+    spark.filled = 7 if name in MOVED else None
     STATEMENTS[name].run(spark)
     spark.close()
     table = lance_core.dataset(uri).to_table(columns=["id", "twice"]).to_pylist()
     assert sorted(row["id"] for row in table) == sorted(STATEMENTS[name].rows)
-    assert all(row["twice"] in (None, 2 * row["id"]) for row in table), "what is there is right"
-    refresh_columns(uri, ["twice"])
+    kept = {number: number for number in BASE if name != "replace where" or number >= 12}
+    before = {**kept, **MOVED.get(name, {})}
+    assert {row["id"]: row["twice"] for row in table} == {
+        row["id"]: before[row["id"]] * 2 if row["id"] in before else None for row in table
+    }, "a row that changed has what was computed for it, a new one nothing"
+    report = lance_core.refresh_columns(uri, ["twice"]).columns["twice"]
+    assert report.stale == sum(before.get(row["id"]) != row["id"] for row in table)
     assert all(
         row["twice"] == 2 * row["id"] for row in lance_core.dataset(uri).to_table(columns=["id", "twice"]).to_pylist()
     )
+    official: list[Any] = lance.dataset(uri).to_table(columns=["id", "twice"]).to_pylist()
+    assert all(row["twice"] == 2 * row["id"] for row in official)
 
 
 def test_a_value_for_a_declared_column_is_refused(server: WorkerServer, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from lance_core.spark.bridge import catalog
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import all_to_sql, to_sql
 from lance_core.spark.bridge.statements import rewrite
-from lance_core.spark.edit_writer import EditWriter, RowChanges
+from lance_core.spark.edit_writer import ADDRESS_FIELD, EditWriter, RowChanges
 from lance_core.spark.options import SourceOptions, parse_options, refuse_search
 from lance_core.spark.searches import SearchReader, search_of
 from lance_core.spark.streaming import batch_identity
@@ -197,7 +197,10 @@ def _begin_edit(request: Request) -> Mapping[str, Any]:
     if at is None:
         raise InputError("the version that the statement reads is not known")
     writer = EditWriter(options, target, at=at, statement=str(request["statement"]))
-    return {"writer": _packed(writer), "arrow": _arrow(target)}
+    begun = {"writer": _packed(writer), "arrow": _arrow(target)}
+    if writer.carries:
+        begun["addressed_arrow"] = _arrow(target.append(ADDRESS_FIELD))
+    return begun
 
 
 def _target(request: Request) -> pa.Schema:

@@ -10,6 +10,8 @@ import java.util.Base64;
 import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -82,16 +84,22 @@ final class LanceEdit implements SupportsDelta {
 
   private static final class Changes implements DeltaBatchWrite {
     private final String writer;
-    private final byte[] arrowSchema;
+    private final Factory factory;
 
     Changes(JsonNode begun) {
       this.writer = begun.get("writer").asText();
-      this.arrowSchema = Base64.getDecoder().decode(begun.get("arrow").asText());
+      ColumnWriter.Factory rows = columns(begun.get("arrow"));
+      JsonNode addressed = begun.get("addressed_arrow");
+      this.factory = new Factory(rows, addressed == null ? null : columns(addressed));
+    }
+
+    private ColumnWriter.Factory columns(JsonNode arrowSchema) {
+      return new ColumnWriter.Factory(writer, Base64.getDecoder().decode(arrowSchema.asText()));
     }
 
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      return new Factory(new ColumnWriter.Factory(writer, arrowSchema));
+      return factory;
     }
 
     /** Of tasks that ran twice Spark passes one result on, and only what it names is staged. */
@@ -114,14 +122,17 @@ final class LanceEdit implements SupportsDelta {
   private static final class Factory implements DeltaWriterFactory {
     private static final long serialVersionUID = 1L;
     private final ColumnWriter.Factory rows;
+    private final ColumnWriter.Factory addressed;
 
-    Factory(ColumnWriter.Factory rows) {
+    /** `addressed`: for rows that moved, with the address that each had; null where nobody wants it. */
+    Factory(ColumnWriter.Factory rows, ColumnWriter.Factory addressed) {
       this.rows = rows;
+      this.addressed = addressed;
     }
 
     @Override
     public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-      return new Writer(rows, partition, task);
+      return new Writer(rows, addressed, partition, task);
     }
   }
 
@@ -129,6 +140,9 @@ final class LanceEdit implements SupportsDelta {
   private static final class Writer implements DeltaWriter<InternalRow> {
     private static final int NEW = 1_000_000; // partition numbers of new rows begin here
     private final ColumnWriter.Factory rows;
+    private final ColumnWriter.Factory addressed;
+    private final GenericInternalRow address = new GenericInternalRow(1);
+    private final JoinedRow joined = new JoinedRow();
     private final int partition;
     private final long task;
     private final Addresses deleted = new Addresses();
@@ -136,8 +150,9 @@ final class LanceEdit implements SupportsDelta {
     private ColumnWriter movedRows;
     private ColumnWriter newRows;
 
-    Writer(ColumnWriter.Factory rows, int partition, long task) {
+    Writer(ColumnWriter.Factory rows, ColumnWriter.Factory addressed, int partition, long task) {
       this.rows = rows;
+      this.addressed = addressed;
       this.partition = partition;
       this.task = task;
     }
@@ -151,9 +166,14 @@ final class LanceEdit implements SupportsDelta {
     public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
       moved.add(id.getLong(0));
       if (movedRows == null) {
-        movedRows = (ColumnWriter) rows.createWriter(partition, task);
+        movedRows = (ColumnWriter) (addressed == null ? rows : addressed).createWriter(partition, task);
       }
-      movedRows.write(row);
+      if (addressed == null) {
+        movedRows.write(row);
+      } else {
+        address.setLong(0, id.getLong(0));
+        movedRows.write(joined.apply(row, address));
+      }
     }
 
     @Override
