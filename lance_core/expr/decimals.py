@@ -12,6 +12,7 @@ error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from itertools import repeat as forever
@@ -46,11 +47,18 @@ def to_float(value: Value, target: pa.DataType) -> Value:
             )
             return made.cast(target, safe=False)
     power = 10.0 ** abs(kind.scale)
+    nearest = float if kind.bit_width == 128 else _leading
     floats = [
-        None if item is None else float(item) / power if kind.scale >= 0 else float(item) * power
+        None if item is None else nearest(item) / power if kind.scale >= 0 else nearest(item) * power
         for item in digits_of(value)
     ]
     return pa.array(floats, pa.float64()).cast(target, safe=False)
+
+
+def _leading(digits: int) -> float:
+    """A whole number of up to 256 bits as a double: of its leading 64 bits, what follows is cut off downwards."""
+    spare = 255 - (digits if digits >= 0 else ~digits).bit_length()
+    return math.ldexp(float((digits << spare) >> 192), 192 - spare)
 
 
 def _words(value: Value) -> np.ndarray[Any, np.dtype[np.int64]]:

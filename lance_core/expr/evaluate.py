@@ -26,11 +26,12 @@ from lance_core.errors import FilterError, FormatError
 from lance_core.expr import ast
 from lance_core.expr.arithmetic import calculate, fits, negate
 from lance_core.expr.ast import Expr
-from lance_core.expr.casts import cast_as, cast_to
-from lance_core.expr.coerce import Value, instant_of, plain_item, repeat
+from lance_core.expr.casts import cast_as, cast_type
+from lance_core.expr.coerce import Value, family_of, instant_of, plain_item, repeat
 from lance_core.expr.common_type import as_common, cast_common
 from lance_core.expr.compare import compare, distinct, is_in, is_in_literals
 from lance_core.expr.functions import call, require_text
+from lance_core.expr.literals import interval_text
 from lance_core.expr.local_time import to_local, to_zone, zone_of
 from lance_core.expr.patterns import match_like
 from lance_core.expr.system import SYSTEM_COLUMNS
@@ -235,6 +236,31 @@ def _like(expr: ast.Like, batch: pa.RecordBatch) -> Value:
     return match_like(item, pattern, ignore_case=expr.ignore_case, escape=expr.escape)
 
 
+def _shown(expr: Expr, batch: pa.RecordBatch) -> Value:
+    """A value whose text is wanted: that of a constant interval is made of what was written, 36 hours are no day."""
+    length = _interval(expr)
+    return _value(expr, batch) if length is None else constant(interval_text(length))
+
+
+def _interval(expr: Expr) -> dt.timedelta | None:
+    """The interval that an expression writes out; None: it is something else."""
+    if isinstance(expr, ast.Negate):
+        length = _interval(expr.item)
+        return None if length is None else type(length)(seconds=-length.total_seconds())
+    return expr.value if isinstance(expr, ast.Literal) and isinstance(expr.value, dt.timedelta) else None
+
+
+def _called(expr: ast.Call, batch: pa.RecordBatch) -> Value:
+    made = call(expr.name, [_value(item, batch) for item in expr.arguments])
+    if expr.name not in _TELL or family_of(made.type) != "text" or not any(map(_interval, expr.arguments)):
+        return made
+    return call(expr.name, [_shown(item, batch) for item in expr.arguments])
+
+
+_TELL = frozenset({"concat", "concat_ws", "nvl", "ifnull", "nvl2", "arrow_cast", "arrow_try_cast"})
+"""Functions that make texts of what is none."""
+
+
 def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
     if expr.name in _OF_COLUMNS:
         return _of_column(expr, batch)
@@ -244,14 +270,23 @@ def _call(expr: ast.Call, batch: pa.RecordBatch) -> Value:
         return _OF_ROWS[expr.name](batch.num_rows)
     if expr.name in _CASTS and len(expr.arguments) == 2:
         kind = _value(expr.arguments[1], batch).type
-        return cast_as(_value(expr.arguments[0], batch), kind, safe=_CASTS[expr.name])
-    return call(expr.name, [_value(item, batch) for item in expr.arguments])
+        return cast_as(_cast_from(expr.arguments[0], kind, batch), kind, safe=_CASTS[expr.name])
+    return _called(expr, batch)
+
+
+def _cast(expr: ast.Cast, batch: pa.RecordBatch) -> Value:
+    kind = cast_type(expr.type, expr.parameters)
+    return cast_as(_cast_from(expr.item, kind, batch), kind, safe=expr.safe)
+
+
+def _cast_from(expr: Expr, kind: pa.DataType, batch: pa.RecordBatch) -> Value:
+    return (_shown if family_of(kind) == "text" else _value)(expr, batch)
 
 
 def _first_of(expr: ast.Call, batch: pa.RecordBatch) -> Value:
     """coalesce and nvl: what one of them says of all rows, or where that fails each argument for the rows that need it."""
     try:
-        return call(expr.name, [_value(item, batch) for item in expr.arguments])
+        return _called(expr, batch)
     except (*ARROW_ERRORS, ValueError, OverflowError, ZeroDivisionError):
         if not batch.num_rows or not expr.arguments:
             raise
@@ -262,7 +297,8 @@ def _first_of(expr: ast.Call, batch: pa.RecordBatch) -> Value:
         if not found.null_count:
             break
         needed = pick.keep(batch, missing)
-        here = cast_common(evaluate_value(item, needed), kind)
+        one = _cast_from(item, kind, needed)
+        here = cast_common(repeat(one, needed.num_rows) if isinstance(one, pa.Scalar) else one, kind)
         order = pc.if_else(missing, _places_among(missing, len(found)), arrow_of(np.arange(len(found))))
         found = pa.concat_arrays([found, here]).take(order)
     return found
@@ -353,7 +389,8 @@ def _element(expr: ast.Element, batch: pa.RecordBatch) -> Value:
 
 
 def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
-    sides = ((expr.left, _value(expr.left, batch)), (expr.right, _value(expr.right, batch)))
+    value = _shown if expr.op == "||" else _value
+    sides = ((expr.left, value(expr.left, batch)), (expr.right, value(expr.right, batch)))
     columns = [value.type for side, value in sides if isinstance(side, ast.Column)]
     others = [pair for pair in sides if not isinstance(pair[0], ast.Column)]
     # A constant that is written as one; a CAST of one keeps the type that it names, unless the column's holds it exactly.
@@ -406,7 +443,7 @@ _NODES: Mapping[type, Callable[[Any, pa.RecordBatch], Value]] = MappingProxyType
         ast.Like: _like,
         ast.Arithmetic: _arithmetic,
         ast.Negate: lambda e, b: negate(_value(e.item, b)),
-        ast.Cast: lambda e, b: cast_to(_value(e.item, b), e.type, e.parameters, safe=e.safe),
+        ast.Cast: _cast,
         ast.Call: _call,
         ast.ListOf: _list_of,
         ast.Element: _element,

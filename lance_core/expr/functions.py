@@ -445,7 +445,7 @@ def _make_map(*parts: Value) -> Value:
     return map_of(call("make_array", parts[::2]), call("make_array", parts[1::2]))
 
 
-_DOUBLES = frozenset(NUMBER_FUNCTIONS) - {"greatest", "least", "nvl2", "nanvl", "atan2"} | {"round"}
+_DOUBLES = frozenset(NUMBER_FUNCTIONS) - {"greatest", "least", "nvl2", "nanvl", "atan2"} | {"round", "floor", "ceil"}
 _OF_TEXTS = frozenset(
     {"concat", "concat_ws", "reverse", "length", "char_length", "character_length", "left", "right", "lpad", "rpad"}
     | {"substr_index", "substring_index", "translate", "overlay", "find_in_set", "contains_tokens", "regexp_match"}
@@ -455,7 +455,7 @@ _OF_TEXTS = frozenset(
 )
 _OF_HALVES = frozenset({"abs", "log"})
 """Functions that give half floats of half floats."""
-_AS_THEY_ARE = frozenset({"struct", "row", "named_struct", "make_map", "levenshtein"})
+_AS_THEY_ARE = frozenset({"struct", "row", "named_struct", "make_map", "levenshtein", "log"})
 _MANY = 255
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {

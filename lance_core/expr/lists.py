@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,19 @@ def _require_list(value: Value, what: str) -> Value:
     return repeat(value, 1) if is_scalar(value) else value
 
 
+def _of_rows(function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """A function of lists in rows, of two constants, too."""
+
+    @wraps(function)
+    def call(lists: Value, other: Value) -> Value:
+        if not (is_scalar(lists) and is_scalar(other)):
+            return function(lists, other)
+        return function(repeat(lists, 1), other)[0]
+
+    return call
+
+
+@_of_rows
 def array_contains(lists: Value, item: Value) -> Value:
     """Whether each list holds the item; null for a null list or a null item."""
     if pa.types.is_null(lists.type):
@@ -60,6 +74,7 @@ def _equal(left: Value, right: Value) -> Value:
     return pc.equal(total_order(first), total_order(second))
 
 
+@_of_rows
 def array_has_any(lists: Value, wanted: Value) -> Value:
     """Whether each list holds any of the items; nulls equal each other here, as the official library has it."""
     if not is_scalar(wanted) or _has_floats(lists):
@@ -72,6 +87,7 @@ def array_has_any(lists: Value, wanted: Value) -> Value:
     return _any_item(rows, found)
 
 
+@_of_rows
 def array_has_all(lists: Value, wanted: Value) -> Value:
     """Whether each list holds every one of the items."""
     if not is_scalar(wanted) or _has_floats(lists):

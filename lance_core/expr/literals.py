@@ -69,6 +69,22 @@ def parse_interval(amount: str, unit: str) -> dt.timedelta:
         ) from None
 
 
+def interval_text(value: dt.timedelta) -> str:
+    """The text of an interval that is written out: what it has of days, hours, minutes and seconds.
+
+    >>> interval_text(dt.timedelta(minutes=-90))
+    '-1 hours -30 mins'
+    """
+    sign, rest = (-1, -value) if value < dt.timedelta() else (1, value)
+    days, rest = divmod(rest, dt.timedelta(days=1)) if isinstance(value, Days) else (0, rest)
+    hours, rest = divmod(rest, dt.timedelta(hours=1))
+    minutes, rest = divmod(rest, dt.timedelta(minutes=1))
+    parts = [f"{sign * number} {name}" for number, name in ((days, "days"), (hours, "hours"), (minutes, "mins")) if number]
+    if rest:
+        parts.append(f"{'-' if sign < 0 else ''}{rest.seconds}.{rest.microseconds:06}000 secs")
+    return " ".join(parts) or "0 secs"
+
+
 def parse_instant(text: str) -> Instant:
     """A timestamp: ISO 8601 date, optionally time, fraction and zone; without a zone it means UTC.
 

@@ -88,12 +88,17 @@ def _numpy(ufunc: Callable[..., Any]) -> Callable[..., Value]:
 
 
 def _log(value: Value, other: Value | None = None) -> Value:
-    """log(x): to the base ten; log(base, x)."""
+    """log(x): to the base ten; log(base, x): the base has the type of x, and of half floats single ones reckon."""
+    number = plain(value if other is None else other)
     if other is None:
-        return _numpy(lambda number: np.log(number) / np.log(10.0))(value)
-    kind = pa.float32() if other.type == pa.float32() else pa.float64()
-    bases = cast(value, kind, safe=False) if family_of(value.type) in _NUMBERS else value
-    return _numpy(lambda base, number: np.log(number) / np.log(base))(bases, other)
+        return _numpy(lambda each: np.log(each) / np.log(each.dtype.type(10.0)))(number)
+    base = value if pa.types.is_float16(value.type) else plain(value)
+    if family_of(base.type) not in _NUMBERS:
+        raise FilterError(f"expected a number, got {base.type}", cure="CAST it.")
+    kind = pa.float32() if number.type == pa.float32() else pa.float64()
+    if pa.types.is_float16(other.type):
+        base = cast(cast(base, pa.float64(), safe=False), pa.float16(), safe=False)
+    return _numpy(lambda one, each: np.log(each) / np.log(one))(cast(base, kind, safe=False), number)
 
 
 def _trunc(value: Value, digits: Value | None = None) -> Value:

@@ -6,6 +6,7 @@
     (?m)a$      (?m)a$              the end of each line
     [[:^alpha:]&&\\w]  [[^A-Za-z]&&\\w]   classes within classes are known to both; names mean ASCII letters
     \\x{e9} \\b{start}   \\U000000e9 \\m    {name} -> \\{name}    (?U)a+ -> (?:)a+?
+    (?i)i               (?i)(?-i:[iI])       \u0130 and \u0131 are no case of i
 
 What Rust refuses and the module knows (look-around, references to groups, atomic groups, recursion) is refused.
 https://docs.rs/regex/latest/regex/#syntax
@@ -28,7 +29,8 @@ _CLASSES = MappingProxyType(
 )  # fmt: skip
 """What the named classes mean: ASCII, as in RE2."""
 _NAMED = re.compile(rf"\[:(\^?)({'|'.join(_CLASSES)}):\]")
-_CODE = re.compile(r"\\(?:x\{([0-9A-Fa-f]{1,8})\}|u\{([0-9A-Fa-f]{1,8})\}|U\{([0-9A-Fa-f]{1,8})\})")
+_CODE = re.compile(r"\\(?:[xuU]\{([0-9A-Fa-f]{1,8})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
+_PROPERTY = re.compile(r"\\[pP](?:\{[^}]*\}|\w)")
 _BORDER = re.compile(r"\\(?:b\{(start|end|start-half|end-half)\}|([<>]))")
 _BORDERS = MappingProxyType(
     {"start": r"\m", "<": r"\m", "end": r"\M", ">": r"\M", "start-half": r"(?<!\w)", "end-half": r"(?!\w)"}
@@ -37,6 +39,8 @@ _FLAGGED = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]+))?([:)])")
 _NAMED_GROUP = re.compile(r"\(\?P?<[^\W\d]")
 _ESCAPES = frozenset("afntrvAzbBdDsSwWpPxuU<>")
 """Letters that mean something behind a backslash; digits would be references to groups."""
+_DOTTED = MappingProxyType({"i": "[iI]", "I": "[iI]", "\u0130": "\u0130", "\u0131": "\u0131"})
+"""Letters that the module takes for one another where case is ignored, and what each means to Rust."""
 _REPEATED = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
 ONLY_HERE = re.compile(
     r"\\[uUxb]\{|\\[uU<>]|\[.*(?:&&|--|~~)|\[[^\]]*\[(?!:)|\(\?[a-zA-Z]*-?[a-zA-Z]*[xuR]|\(\?[=!(>]|\(\?<[=!]"
@@ -51,10 +55,15 @@ class _Flags:
     multi_line: bool = False
     verbose: bool = False
     swap_greed: bool = False
+    ignore_case: bool = False
 
     def with_letters(self, letters: str, *, on: bool) -> _Flags:
-        names = {"m": "multi_line", "x": "verbose", "U": "swap_greed"}
+        names = {"m": "multi_line", "x": "verbose", "U": "swap_greed", "i": "ignore_case"}
         return replace(self, **{names[letter]: on for letter in letters if letter in names})
+
+
+def _exactly(letter: str) -> str:
+    return f"(?-i:{_DOTTED[letter]})"
 
 
 def for_module(pattern: str) -> str:
@@ -80,10 +89,10 @@ class _Writer:
         return "".join(self.parts)
 
     def _next(self, letter: str) -> None:
-        if letter == "\\":
-            self._escape()
-        elif letter == "[":
+        if letter == "[" or _PROPERTY.match(self.pattern, self.at):
             self._class()
+        elif letter == "\\":
+            self._escape()
         elif letter == "(":
             self._group()
         elif letter == "#" and self.flags.verbose:
@@ -94,6 +103,9 @@ class _Writer:
         else:
             if letter == ")" and self.outer:
                 self.flags = self.outer.pop()
+            if self.flags.ignore_case and letter in _DOTTED:
+                self._put(_exactly(letter), 1)
+                return
             plain = {"$": "$" if self.flags.multi_line else r"\Z", "{": r"\{", "}": r"\}"}
             self._put(plain.get(letter, letter), 1)
 
@@ -106,10 +118,11 @@ class _Writer:
             number = int(next(filter(None, code.groups())), 16)
             if number > 0x10FFFF:
                 raise self._refused(f"{code[0]} is no character")
-            self._put(f"\\U{number:08x}", len(code[0]))
+            dotted = self.flags.ignore_case and chr(number) in _DOTTED
+            self._put(_exactly(chr(number)) if dotted else f"\\U{number:08x}", len(code[0]))
         elif border := _BORDER.match(self.pattern, self.at):
             self._put(_BORDERS[border[1] or border[2]], len(border[0]))
-        elif name := re.compile(r"\\[pP]\{[^}]*\}").match(self.pattern, self.at):
+        elif name := _PROPERTY.match(self.pattern, self.at):
             self._put(name[0], len(name[0]))
         elif (letter := self.pattern[self.at + 1 : self.at + 2]).isascii() and letter.isalnum() and letter not in _ESCAPES:
             raise self._refused(f"\\{letter} means nothing")
@@ -117,6 +130,19 @@ class _Writer:
             self._put(self.pattern[self.at : self.at + 2], 2)
 
     def _class(self) -> None:
+        """A class, or the letters of a property; where case is ignored, the i of Turkish are no cases of i."""
+        write = self._plain_class if self.pattern[self.at] == "[" else self._escape
+        if not self.flags.ignore_case:
+            write()
+            return
+        begin, flags = len(self.parts), self.flags
+        self.flags = replace(flags, ignore_case=False)
+        write()
+        self.flags = flags
+        text = "".join(self.parts[begin:])
+        self.parts[begin:] = [f"(?:(?-i:(?![\u0130\u0131])){text}|(?-i:(?=[\u0130\u0131]){text}))"]
+
+    def _plain_class(self) -> None:
         """A class with those in it; white space in it counts for nothing where the pattern is verbose."""
         depth, begins = 0, False
         while self.at < len(self.pattern):

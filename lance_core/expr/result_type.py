@@ -134,6 +134,8 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
         return pa.string()
     if expr.name in ("abs", "log") and stored_type(expr.arguments[-1], schema) == pa.float16():
         return pa.float16()
+    if expr.name == "levenshtein" and _is_view(expr.arguments[-1], schema):
+        return pa.int32()
     if expr.name in _COMMON:
         first, last = _COMMON[expr.name]
         kinds = [stored_type(item, schema) for item in expr.arguments[first:last]]
@@ -143,6 +145,17 @@ def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
             return shown_type(kinds)
         return compared_type(kinds) if expr.name in ("nullif", "greatest", "least") else common_type(kinds)
     return _of_arguments(expr, schema)
+
+
+def _is_view(expr: Expr, schema: pa.Schema) -> bool:
+    """Whether a text is a view officially: a part of one, or what a function makes of a dictionary."""
+    if not isinstance(expr, ast.Call):
+        return False
+    names = {name.split(".", 1)[0] for name in ast.columns_of(expr)}
+    return expr.name in _VIEWS or any(pa.types.is_dictionary(field.type) for field in schema if field.name in names)
+
+
+_VIEWS = frozenset({"left", "right", "substr", "substring", "md5"})
 
 
 def _of_arguments(expr: ast.Call | ast.ListOf | ast.Element, schema: pa.Schema) -> pa.DataType | None:

@@ -174,7 +174,7 @@ def _zoned_minus(found: Difference) -> bool:
     """A point in time with a zone less one that has none, or the other way round."""
     zoned = any("tz=" in kind for kind in _columns(found).values())
     bare = any(kind.startswith(("timestamp", "date")) and "tz=" not in kind for kind in _columns(found).values())
-    literal = re.search(r"(timestamp|date) '|AS (DATE|TIMESTAMP)\)|date_trunc\('\w+', '", found.expression)
+    literal = re.search(r"(timestamp|date) '|AS (DATE|TIMESTAMP)\)|date_trunc\('\w+', '", found.expression, re.IGNORECASE)
     return zoned and (bare or literal is not None) and " - " in found.expression and "duration" in found.theirs
 
 
@@ -228,10 +228,24 @@ def _nan(found: Difference) -> bool:
     return orders and reckons is not None and found.kind == "value" and "nan" in found.mine + found.theirs
 
 
+def _without_arguments(name: str, text: str) -> str:
+    """The text with nothing in the parentheses of the calls of a function.
+
+    >>> _without_arguments("round", "round(abs(a), 0) + round(b)")
+    'round() + round()'
+    """
+    made, depth = "", 0
+    for letter in text:
+        depth -= depth > 0 and letter == ")"
+        made += "" if depth else letter
+        depth += letter == "(" and (depth > 0 or made.endswith(f"{name}("))
+    return made
+
+
 def _rounded(found: Difference) -> bool:
     """Rounded decimals beside others: here with the digits of these, there often without, and then these are cut."""
     beside = re.search(r"\b(coalesce|nvl|ifnull|nvl2|nullif|greatest|least|make_array|CASE)\b.*\bround\(", found.expression)
-    operates = re.search(r"round\([^()]*\) [-+*/%] |[-+*/%] \(?round\(", found.expression)
+    operates = re.search(r"round\(\) [-+*/%] |[-+*/%] \(?round\(", _without_arguments("round", found.expression))
     kinds = [re.search(r"decimal\d+\(\d+, (-?\d+)\)", _type(answer)) for answer in (found.mine, found.theirs)]
     if (beside is None and operates is None) or None in kinds:
         return False
@@ -243,6 +257,16 @@ def _counted(found: Difference) -> bool:
     """A number that becomes a point in time below a function."""
     below = re.search(r"\w\(.*CAST\([^()']*(\([^()]*\)[^()']*)? AS timestamp\)", found.expression, re.IGNORECASE)
     return below is not None and found.kind in ("value", "rows") and _has(found, *_NARROW, "double", "float", "decimal")
+
+
+def _is_century(found: Difference) -> bool:
+    """Texts that are the same but for the century of five-digit years: `:0` for 100."""
+    pairs = zip(_texts_of(found.mine), _texts_of(found.theirs), strict=False)
+    return all(re.fullmatch(re.sub(r":(\d)", r"(?::\1|10\1)", re.escape(theirs)), mine) for mine, theirs in pairs)
+
+
+def _texts_of(answer: str) -> list[str]:
+    return re.findall(r"\(\d+, '([^']*)'\)", answer)
 
 
 def _formats(found: Difference) -> bool:
@@ -346,7 +370,7 @@ KEPT = (
         "date_part('year', to_timestamp_micros(i64))",
         lambda d: (
             (_calls(d, "date_part", "datepart", *_FAR_PARTS) and _only(d.theirs, "None") and d.kind == "value")
-            or (_calls(d, "to_char", "date_format") and "C" in d.expression and _only(d.theirs, "':0'"))
+            or (_calls(d, "to_char", "date_format") and "%C" in d.expression and _is_century(d))
         ),
     ),
     Kept("nulls of a list", "array_has([NULL, 2], i32)", _null_in_list),
