@@ -5,9 +5,11 @@
     python tests/io/hanging_stores.py local                 how much longer the healthy verbs take, in seconds
     python tests/io/hanging_stores.py obstore|fsspec        exit status 1 when a verb takes 0.1 s longer, or waits
 
-A verb is asked several times without a hanging store, with one, and without one again; the shortest times are compared, so
-that what else the machine does is not taken for a wait. `test_io_hanging.py` compares no times: its hanging
-calls end when the healthy verbs have ended.
+Two processes ask the same verb in turns, a store hanging in one of them: what else the machine does meets both alike. The
+shortest times of each are compared, because all that a hanging store can add (a wait for a lock or a thread, a look at a
+clock) it adds to every time, and a machine that is busy only to some. A verb that seems slower by half of what is allowed is
+asked again, by both, `MOST_PAIRS` times in all. The largest difference of a pair, by the clock, is printed beside.
+`test_io_hanging.py` compares no times: its hanging calls end when the healthy verbs have ended.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from lance_core.publish.collect import collect_garbage
 PATIENCE = 120.0
 """Seconds after which a verb counts as one that waits; they take one."""
 MOST_SLOWER = 0.1
+MOST_PAIRS = 12
 FOLDERS = ("_versions", "data", "_deletions", "_indices", "_transactions", "_refs", "tree", "_lance_core")
 CALLS = ("get", "get_ranges", "size", "put", "put_if_absent", "copy_if_absent", "open_writer", "list", "list_unfinished",
          "list_names", "list_folders", "delete", "delete_many", "missing", "not_listed", "get_scattered",
@@ -293,30 +296,94 @@ def _serve(pipe: Any, table: str) -> None:
                 pipe.send(gate.has_begun() if word is None else gate.begin(word) if word else gate.end())
 
 
+SPAWN = multiprocessing.get_context("spawn")
+
+
 @contextmanager
-def _stores(kind: str) -> Iterator[tuple[str, str, Options | None, Hang]]:
-    """The uris of a store that hangs and of a healthy one."""
-    if kind == "local":
-        with tempfile.TemporaryDirectory() as place, local_gate(f"{place}/slow.lance") as gate:
-            yield f"{place}/slow.lance", f"{place}/healthy.lance", None, gate
-        return
-    ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs, "slow/t.lance"), daemon=True)
-    server.start()
+def _process(target: Callable[..., None], *given: object) -> Iterator[Any]:
+    """A pipe to a process that ends with this."""
+    ours, theirs = SPAWN.Pipe()
+    process = SPAWN.Process(target=target, args=(theirs, *given), daemon=True)
+    process.start()
     try:
-        endpoint = ours.recv()
-        make_buckets(endpoint, "slow", "healthy")
-        yield "s3://slow/t.lance", "s3://healthy/t.lance", s3_options(endpoint, kind), _FarGate(ours)
+        yield ours
     finally:
-        server.kill()
-        server.join()
+        process.kill()
+        process.join()
 
 
-def _rounds(healthy: Iterator[str], options: Options | None, folder: str, least: dict[str, float], repeats: int) -> None:
-    """The shortest time of each verb, in some rounds of all of them, each on a table that nobody has changed."""
-    for uri in itertools.islice(healthy, repeats):
-        for name, action in verbs(uri, options).items():
-            least[name] = min(least.get(name, PATIENCE), ask(name, action, folder))
+@contextmanager
+def _stores(kind: str) -> Iterator[tuple[str, str, Options | None, Hang | None]]:
+    """The uris of a store that hangs and of a healthy one; the gate of the first, of none where each process has its own."""
+    if kind == "local":
+        with tempfile.TemporaryDirectory() as place:
+            yield f"{place}/slow.lance", f"{place}/healthy.lance", None, None
+        return
+    with _process(_serve, "slow/t.lance") as pipe:
+        endpoint = pipe.recv()
+        make_buckets(endpoint, "slow", "healthy")
+        yield "s3://slow/t.lance", "s3://healthy/t.lance", s3_options(endpoint, kind), _FarGate(pipe)
+
+
+def _ask(pipe: Any, slow: str, options: Options | None) -> None:
+    """Answers (verb, uri, folder) with seconds of clock and processor, or an error's text.
+
+    "begin" and a folder: its gate, where it has one, is closed, and the threads that ask the hanging store begin; "end"
+    opens it and joins them.
+    """
+    with local_gate(slow) if options is None else contextlib.nullcontext() as gate:
+        stuck: list[threading.Thread] = []
+        with suppress(EOFError):
+            while True:
+                word, uri, folder = pipe.recv()
+                if word == "begin":
+                    if gate is not None:
+                        gate.begin(folder)
+                    stuck = stick(slow, options)
+                    pipe.send(gate is None or gate.has_begun())
+                elif word == "end":
+                    still = sum(thread.is_alive() for thread in stuck)
+                    if gate is not None:
+                        gate.end()
+                    pipe.send(still)
+                elif word == "join":
+                    for thread in stuck:
+                        thread.join(PATIENCE)
+                    pipe.send(sum(thread.is_alive() for thread in stuck))
+                else:
+                    pipe.send(_asked(word, uri, folder, options))
+
+
+def _asked(verb: str, uri: str, folder: str, options: Options | None) -> tuple[float, float] | str:
+    used = time.process_time()
+    try:
+        seconds = ask(verb, verbs(uri, options)[verb], folder)
+    except AssertionError as error:
+        return str(error)
+    return seconds, time.process_time() - used
+
+
+@dataclass
+class Pairs:
+    """What the same verb took beside a hanging store and alone, in turns: seconds of clock and of processor."""
+
+    beside: list[tuple[float, float]] = field(default_factory=list)
+    alone: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def slower(self) -> float:
+        """Seconds that the shortest time beside a hanging store is longer than the shortest one alone."""
+        return min(clock for clock, _ in self.beside) - min(clock for clock, _ in self.alone)
+
+    @property
+    def clock(self) -> float:
+        """The largest difference of a pair, as the clock said it."""
+        return max(one[0] - other[0] for one, other in zip(self.beside, self.alone, strict=True))
+
+    @property
+    def used(self) -> float:
+        """Processor time that it costs more, by the shortest ones."""
+        return min(used for _, used in self.beside) - min(used for _, used in self.alone)
 
 
 def _copies(uri: str, options: Options | None) -> Iterator[str]:
@@ -330,33 +397,61 @@ def _copies(uri: str, options: Options | None) -> Iterator[str]:
         yield copy.uri
 
 
+def _told(pipe: Any, *word: str) -> Any:
+    pipe.send(word)
+    told = pipe.recv()
+    assert not isinstance(told, str), told
+    return told
+
+
+def _round(busy: Any, free: Any, copies: Iterator[str], folder: str, pairs: dict[str, Pairs], names: list[str]) -> None:
+    """Each of these verbs once in both processes, on tables that nobody has changed."""
+    one, other = next(copies), next(copies)
+    for number, name in enumerate(names):
+        pair = pairs.setdefault(name, Pairs())
+        for pipe, uri, times in ((busy, one, pair.beside), (free, other, pair.alone))[:: 1 if number % 2 else -1]:
+            times.append(_told(pipe, name, uri, folder))
+
+
 def measure(kind: str, *, repeats: int = 3) -> dict[str, dict[str, float]]:
     """For each folder and healthy verb: the seconds that it takes longer while the folder of another store hangs."""
     slower: dict[str, dict[str, float]] = {}
     with _stores(kind) as (slow, healthy, options, gate):
         build(slow, options)
         build(healthy, options)
-        copies = _copies(healthy, options)
-        _rounds(copies, options, "-", {}, 1)
-        for folder in FOLDERS:
-            alone: dict[str, float] = {}
-            beside: dict[str, float] = {}
-            _rounds(copies, options, "-", alone, repeats)
-            gate.begin(folder)
-            stuck = stick(slow, options)
-            assert gate.has_begun(), folder
-            try:
-                _rounds(copies, options, folder, beside, repeats)
-                assert any(thread.is_alive() for thread in stuck), folder
-            finally:
-                gate.end()
-            for thread in stuck:
-                thread.join(PATIENCE)
-            _rounds(copies, options, "-", alone, repeats)
-            slower[folder] = {name: round(beside[name] - alone[name], 4) for name in alone}
-            worst = max(slower[folder], key=slower[folder].__getitem__)
-            print(f"{kind} {folder}: at most {slower[folder][worst]:.3f} s longer ({worst})", flush=True)
+        copies, names = _copies(healthy, options), [*verbs(healthy, options)]
+        with _process(_ask, slow, options) as busy, _process(_ask, slow, options) as free:
+            _round(busy, free, copies, "-", {}, names)
+            for folder in FOLDERS:
+                pairs: dict[str, Pairs] = {}
+                if gate is not None:
+                    gate.begin(folder)
+                assert _told(busy, "begin", slow, folder)
+                assert gate is None or gate.has_begun(), folder
+                for number in range(MOST_PAIRS):
+                    slow_ones = [name for name in names if number < repeats or pairs[name].slower > MOST_SLOWER / 2]
+                    if slow_ones:
+                        _round(busy, free, copies, folder, pairs, slow_ones)
+                stuck = _told(busy, "end", slow, folder)
+                assert stuck, folder
+                if gate is not None:
+                    gate.end()
+                assert not _told(busy, "join", slow, folder), folder
+                slower[folder] = {name: round(pair.slower, 4) for name, pair in pairs.items()}
+                _report(kind, folder, pairs, stuck)
     return slower
+
+
+def _report(kind: str, folder: str, pairs: dict[str, Pairs], stuck: int) -> None:
+    worst = max(pairs, key=lambda name: pairs[name].slower)
+    clock = max(pairs, key=lambda name: pairs[name].clock)
+    used = max(pairs, key=lambda name: pairs[name].used)
+    print(
+        f"{kind} {folder}: at most {pairs[worst].slower:.3f} s longer ({worst}, {len(pairs[worst].alone)} pairs), "
+        f"{pairs[used].used:.3f} s of processor time ({used}), "
+        f"by the clock of one pair {pairs[clock].clock:.3f} s ({clock}), {stuck} threads stuck",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
