@@ -21,7 +21,7 @@ from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_sc
 from lance_core.expr.literals import parse_instant, parse_time
 from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local, to_zone, zone_of
 from lance_core.expr.type_names import arrow_type
-from lance_core.expr.value_text import is_list
+from lance_core.expr.value_text import is_list, leaf_type, with_leaf
 from lance_core.shortage import ARROW_ERRORS
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -114,6 +114,8 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         return cast(value, target, safe=finer)
     if wanted == "timestamp" and source in ("int", "float", "decimal"):
         return cast_ticks(_convert(value, pa.int64()), target)
+    if wanted == "duration" and source in ("int", "float", "decimal"):
+        return cast(_convert(value, pa.int64()), target)
     if wanted == "decimal" and source in ("timestamp", "duration"):
         return _convert(cast(value, pa.int64()), target)
     if target == pa.date32() and value.type == pa.int64():
@@ -122,6 +124,8 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         return _bytes_of(value)
     if is_list(value.type) and is_list(target) and pa.types.is_floating(_item_type(target)):
         return cast(value, target, safe=False)  # large numbers as the floats next to them
+    if is_list(value.type) and leaf_type(target) == pa.date32() and leaf_type(value.type) == pa.int64():
+        return cast(cast(value, with_leaf(value.type, pa.int32())), target)
     if source in ("timestamp", "float", "decimal") and wanted in ("date", "timestamp", "float"):
         return cast(value, target, safe=False)
     if source == "text" and wanted == "decimal":

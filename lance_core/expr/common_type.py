@@ -65,8 +65,14 @@ def _compared(left: Any, right: Any) -> Any:
         if family_of(other) == "bytes":
             return pa.large_binary() if pa.large_binary() == other or kinds["text"] == pa.large_string() else pa.binary()
         return other if family_of(other) in ("date", "time") else None
-    if set(kinds) == {"int", "date"}:
-        return kinds["date"] if kinds["int"] in (pa.int32(), pa.int64()) else None
+    return _days(left, right)
+
+
+def _days(left: pa.DataType, right: pa.DataType) -> Any:
+    """The type of dates beside whole numbers that count days: in comparisons, and in lists."""
+    kinds = {family_of(each): each for each in (left, right)}
+    if set(kinds) == {"int", "date"} and kinds["int"] in (pa.int32(), pa.int64()):
+        return kinds["date"]
     return None
 
 
@@ -182,7 +188,7 @@ def _lists(left: Any, right: Any) -> Any:
     types = pa.types
     if not (is_list(left) and is_list(right)):
         return None
-    item = _common(left.value_type, right.value_type)
+    item = _common(left.value_type, right.value_type) or _days(left.value_type, right.value_type)
     if item is None:
         return None
     return pa.large_list(item) if types.is_large_list(left) or types.is_large_list(right) else pa.list_(item)

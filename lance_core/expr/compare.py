@@ -80,6 +80,10 @@ def _one_type(left: Value, right: Value) -> tuple[Value, Value]:
     """Both with the type that they have in common; as texts, where they have none but are lists."""
     if left.type == right.type:
         return left, right
+    for one, other in ((left, right), (right, left)):
+        if is_scalar(one) and is_list(one.type) and is_list(other.type) and _are_lists(other) and not _are_lists(one):
+            inner = _in_lists(one, other.type)
+            return (inner, right) if one is left else (left, inner)
     kinds = [family_of(side.type.value_type) for side in (left, right) if is_list(side.type)]
     if set(kinds) == {"bool", "int"}:
         return cast_common(left, pa.list_(pa.int64())), cast_common(right, pa.list_(pa.int64()))
@@ -91,6 +95,22 @@ def _one_type(left: Value, right: Value) -> tuple[Value, Value]:
             if len(kinds) < 2:
                 raise FilterError(f"cannot compare {left.type} with {right.type}", cure="CAST one of them.") from None
     return cast_common(left, kind), cast_common(right, kind)
+
+
+def _are_lists(side: Value) -> bool:
+    """Whether the items of lists are lists."""
+    return is_list(side.type.value_type)
+
+
+def _in_lists(constant_list: Value, kind: Any) -> Value:
+    """A constant list beside lists of lists: each of its items a list of one, null where it does not convert."""
+    from lance_core.expr.casts import cast_as
+
+    item = kind.value_type.value_type
+    items = (
+        None if not constant_list.is_valid else [[cast_as(each, item, safe=True).as_py()] for each in constant_list.values]
+    )
+    return pa.array([items], pa.list_(pa.list_(item)))[0]
 
 
 def order_key(item: Any) -> Any:

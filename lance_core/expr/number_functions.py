@@ -33,14 +33,16 @@ _NUMBERS = ("int", "float", "decimal", "null")
 def shift(op: str, left: Value, right: Value, *, bends: bool = True) -> Value:
     """`left << right` or `left >> right` of whole numbers, bits that leave their type lost. Raises FilterError.
 
-    With `bends` a constant takes the type of the column beside it.
+    With `bends` a constant takes the type of the column beside it. Other numbers lose their fraction.
     """
     first, second = plain(left), plain(right)
-    if not {family_of(first.type), family_of(second.type)} <= {"int", "null"}:
+    families = {family_of(first.type), family_of(second.type)}
+    if not families <= {"int", "null"} and not ("int" in families and families <= set(_NUMBERS)):
         raise FilterError(f"{first.type} {op} {second.type} is not a supported operation", cure="CAST to an integer.")
     kind = _shifted_type(first, second, bends=bends)
     rows = next((len(side) for side in (first, second) if not is_scalar(side)), 1)
-    columns = [repeat(cast(side, kind), rows) if is_scalar(side) else cast(side, kind) for side in (first, second)]
+    sides = (cast_common(side, kind) for side in (first, second))
+    columns = [repeat(side, rows) if is_scalar(side) else side for side in sides]
     numbers, counts = (numpy_of(column.fill_null(0), may_copy=True) for column in columns)
     masked = counts & kind.bit_width - 1
     found = numbers << masked if op == "<<" else numbers >> masked
@@ -51,7 +53,8 @@ def shift(op: str, left: Value, right: Value, *, bends: bool = True) -> Value:
 
 def _shifted_type(left: Value, right: Value, *, bends: bool) -> pa.DataType:
     """The type of both, the column's own beside a constant."""
-    sides = [side for side in (left, right) if not pa.types.is_null(side.type) and not (bends and is_scalar(side))]
+    whole = [side for side in (left, right) if family_of(side.type) == "int"]
+    sides = [side for side in whole if not (bends and is_scalar(side))]
     kinds = [side.type for side in sides]
     if pa.uint64() in kinds:
         return pa.uint64()

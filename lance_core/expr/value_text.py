@@ -30,6 +30,21 @@ def is_list(kind: Any) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def leaf_type(kind: Any) -> Any:
+    """The type of what lists within lists hold in the end; of anything else its own."""
+    return leaf_type(kind.value_type) if is_list(kind) else kind
+
+
+def with_leaf(kind: Any, leaf: pa.DataType) -> Any:
+    """Lists of the same shape, which hold another type in the end."""
+    if not is_list(kind):
+        return leaf
+    item = with_leaf(kind.value_type, leaf)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(item, kind.list_size)
+    return pa.large_list(item) if pa.types.is_large_list(kind) else pa.list_(item)
+
+
 def text_of(value: Value, target: pa.DataType) -> Value | None:
     """The values as text of a type; None for a type whose text is Arrow's own."""
     writer = _writer(value.type)

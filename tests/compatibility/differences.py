@@ -181,11 +181,20 @@ def _zoned_minus(found: Difference) -> bool:
 def _zeros(found: Difference) -> bool:
     """A comparison of floats, none of them a constant, where one of the rows has a zero."""
     compares = re.search(r" (=|!=|<|<=|>|>=|IN|BETWEEN|FROM) \(?(-?[a-zA-Z(])|\bnullif\(", found.expression)
+    nulls = _type(found.theirs) == "bool" and _only(found.theirs, "None")
     return (
         compares is not None
+        and not nulls
         and _has(found, "double", "float", "halffloat", "list<item: double", "fixed_size_list<item: float")
         and found.kind in ("value", "rows")
     )
+
+
+def _of_another_length(found: Difference) -> bool:
+    """A column of lists of one length beside a constant list: nulls officially, where one is longer."""
+    operator = r"\s*(?:=|!=|<|<=|>|>=|(?:NOT )?IN|(?:NOT )?BETWEEN)\s*"
+    beside = re.search(rf"\bvec{operator}\(?\[|\]{operator}vec\b", found.expression)
+    return beside is not None and "]" in found.types and _only(found.theirs, "None") and "bool" in found.theirs
 
 
 def _only(answer: str, *values: str) -> bool:
@@ -353,6 +362,7 @@ KEPT = (
             and "bool" in d.theirs
         ),
     ),
+    Kept("lists of another length", "vec = [1.5]", _of_another_length),
     Kept(
         "lists of lists",
         "array_position(deep, NULL)",
@@ -384,19 +394,17 @@ KEPT = (
 def explained(sweep: Sweep, found: Difference) -> str | None:
     """The name of the row that a difference of an expression belongs to, however much of the expression differs.
 
-    It is one of a row where it begins (see `smallest`), and where the row has a twin, the whole expression has no difference
-    there but those of other rows.
+    It is one of a row where it begins (see `smallest`), and on the row's twin the whole expression has no difference but
+    those of other rows.
     """
     begin = smallest(sweep, found)
     return next((row.name for row in KEPT if row.holds(begin) and _is_gone(sweep, row.name, found)), None)
 
 
 def _is_gone(sweep: Sweep, name: str, found: Difference) -> bool:
-    """Whether the twin of a row has no difference of the expression but those of other rows; true where there is no twin."""
-    twin = sweep.plain(name)
-    if twin is None:
-        return True
-    left = [smallest(twin, each) for each in twin.differences(found.expression) if each.kind != "refused"]
+    """Whether the twin of a row has no difference of the expression but those of other rows."""
+    twin, expression = sweep.plain(name, found.expression)
+    left = [smallest(twin, each) for each in twin.differences(expression) if each.kind != "refused"]
     return all(any(row.name != name and row.holds(each) for row in KEPT) for each in left)
 
 

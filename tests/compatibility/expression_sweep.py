@@ -16,6 +16,7 @@ import pyarrow as pa
 import lance_core
 from lance_core.errors import LanceError
 from tests.compatibility.plain_tables import PLAIN, plain
+from tests.compatibility.plain_texts import PLAIN_TEXTS
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -71,13 +72,13 @@ class Sweep:
         elif pa.types.is_boolean(theirs.type):
             yield from self._filtered(expression, types, theirs)
 
-    def plain(self, name: str) -> Sweep | None:
-        """A twin of the table without what a kept difference comes from; None: there is none."""
-        change = PLAIN.get(name)
+    def plain(self, name: str, expression: str) -> tuple[Sweep, str]:
+        """A twin of the table and an expression without what a kept difference comes from."""
+        change, rewrite = PLAIN.get(name), PLAIN_TEXTS.get(name)
         if change is not None and name not in self._plain:
             path = self._path.with_name(f"{self._path.name}-{name.replace(' ', '-')}")
             self._plain[name] = Sweep(plain(self._table, change), path)
-        return self._plain.get(name)
+        return self._plain.get(name, self), expression if rewrite is None else rewrite(expression)
 
     def _filtered(self, expression: str, types: str, truth: Any) -> Iterator[Difference]:
         expected = [row for row, holds in enumerate(truth.to_pylist()) if holds]

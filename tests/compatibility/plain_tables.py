@@ -117,6 +117,17 @@ def _whole_lists(column: Any) -> Any:
     return pa.array([row or some for row in rows], kind)
 
 
+def _no_nulls(column: Any) -> Any:
+    """Whole lists, and whole numbers for where they begin and end."""
+    return column.fill_null(1) if pa.types.is_integer(column.type) else _whole_lists(column)
+
+
+def _longer_lists(column: Any) -> Any:
+    """Lists that may have any length."""
+    kind: Any = column.type
+    return column.cast(pa.list_(kind.value_type)) if pa.types.is_fixed_size_list(kind) else None
+
+
 def _small_decimals(column: Any) -> Any:
     if column.type != pa.decimal256(60, 5):
         return None
@@ -134,6 +145,7 @@ PLAIN: Mapping[str, Change] = MappingProxyType(
         "zones of constants": _no_zones,
         "subtraction across zones": _no_zones,
         "units": _one_unit,
+        "durations": _one_unit,
         "date_bin": _near,
         "length of bytes": _letters,
         "narrow integers": _small_numbers,
@@ -144,7 +156,11 @@ PLAIN: Mapping[str, Change] = MappingProxyType(
         "dictionaries": _texts,
         "zeros of two columns": _ordinary_floats,
         "constants beside floats": _doubles,
+        "lists of another length": _longer_lists,
         "lists of lists": _whole_lists,
+        "nulls of a list": _whole_lists,
+        "lists without items": _whole_lists,
+        "slices of null": _no_nulls,
         "far years": _near,
         "signs of NaN": _ordinary_floats,
     }

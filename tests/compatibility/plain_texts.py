@@ -1,0 +1,99 @@
+"""Expressions without what a kept difference comes from, where a function of the expression is the cause and no column.
+
+::
+
+    nvl(a, b) -> coalesce(a, b)      power(a, b) -> power(CAST(a AS DOUBLE), b)      interval '1' day -> dur_us
+
+They are asked of the twins of `plain_tables`: there the two libraries must agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+Rewrite = Callable[[str], str]
+_TEXT = r"'(?:[^']|'')*'"
+
+
+def arguments_at(text: str, begin: int) -> tuple[list[str], int]:
+    """What stands between the commas from `begin`, behind a parenthesis, and where its closing one is.
+
+    >>> arguments_at("f(a, g(b, c), ')') + 1", 2)
+    (['a', 'g(b, c)', "')'"], 17)
+    """
+    depth, quoted, parts = 0, False, [""]
+    for at in range(begin, len(text)):
+        letter = text[at]
+        quoted ^= letter == "'"
+        if not quoted:
+            depth += (letter in "([") - (letter in ")]")
+            if depth < 0:
+                return [part.strip() for part in parts], at
+            if letter == "," and not depth:
+                parts.append("")
+                continue
+        parts[-1] += letter
+    return [part.strip() for part in parts], len(text)
+
+
+def _calls(names: str, make: Callable[[str, Sequence[str]], str]) -> Rewrite:
+    """Each call of some functions as what is made of its name and arguments, which are rewritten first."""
+    begins = re.compile(rf"\b({names})\(", re.IGNORECASE)
+
+    def rewrite(text: str) -> str:
+        found = begins.search(text)
+        if found is None:
+            return text
+        given, end = arguments_at(text, found.end())
+        made = make(found[1], [rewrite(part) for part in given])
+        return text[: found.start()] + made + rewrite(text[end + 1 :])
+
+    return rewrite
+
+
+def _of(name: str, given: Sequence[str]) -> str:
+    return f"{name}({', '.join(given)})"
+
+
+def _replaced(pattern: str, new: str) -> Rewrite:
+    known = re.compile(pattern, re.IGNORECASE)
+    return lambda text: known.sub(new, text)
+
+
+def _wrapped(number: int, form: str) -> Callable[[str, Sequence[str]], str]:
+    """The call with one of its arguments put into a form."""
+    return lambda name, given: _of(name, [form.format(part) if at == number else part for at, part in enumerate(given)])
+
+
+def _log(name: str, given: Sequence[str]) -> str:
+    return _of(name, ["2", given[1]] if len(given) == 2 and (given[0] == given[1] or given[1] == "1") else given)
+
+
+def _microseconds(_name: str, given: Sequence[str]) -> str:
+    """A number that becomes a point in time: of microseconds by a function."""
+    number = re.fullmatch(r"(.*) AS timestamp", given[0], re.IGNORECASE | re.DOTALL)
+    return f"CAST({given[0]})" if number is None else f"to_timestamp_micros({number[1]})"
+
+
+PLAIN_TEXTS: Mapping[str, Rewrite] = MappingProxyType(
+    {
+        "units": _replaced(rf"(date_trunc|datetrunc)\((\s*'\w+'), ({_TEXT})\)", r"CAST(\1(\2, \3) AS TIMESTAMP)"),
+        "durations": _replaced(r"interval '[^']*' \w+", "dur_us"),
+        "nvl": _calls("nvl|ifnull", lambda _name, given: _of("coalesce", given)),
+        "nvl2": _calls("nvl2", lambda _name, given: _of("coalesce", given[1:])),
+        "contains_tokens": _calls("contains_tokens", _wrapped(1, "'a b'")),
+        "power": _calls("power|pow", _wrapped(0, "CAST({} AS DOUBLE)")),
+        "log of itself": _calls("log", _log),
+        "trunc": _calls("trunc", _wrapped(0, "CAST({} AS DOUBLE)")),
+        "timestamp constants": _replaced(rf"timestamp {_TEXT}|CAST\({_TEXT} AS TIMESTAMP\)", "ts_us"),
+        "timestamps of numbers": _calls("CAST", _microseconds),
+        "formats of a constant": _calls("to_char|date_format", _wrapped(1, "'%Y'")),
+        "lists of other items": _replaced(r"(?<![\w\])])\[([^\[\]]*)\]", r"make_array(\1)"),
+        "nulls of a list": _calls("(?:array|list)_(?:has|contains)", _wrapped(0, "ll")),
+        "lists without items": _calls("(?:array|list)_has_any|arrays_overlap", lambda name, _given: f"{name}(lt, lt)"),
+        "rounded decimals": _calls("round", lambda name, given: f"CAST({_of(name, given)} AS DECIMAL(20, 4))"),
+    }
+)
+"""By the name of a kept difference what takes its cause out of an expression."""
