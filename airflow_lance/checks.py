@@ -31,6 +31,16 @@ def null_rate(**at_most: float) -> Check:
     return {"name": f"nulls of {', '.join(at_most)}", "max_null_rates": dict(at_most)}
 
 
+def vector_norms(column: str, *, at_least: float = 0.0, at_most: float) -> Check:
+    """Every vector of a column has a length between these; nulls do not count."""
+    return {"name": f"norms of {column}", "norms": {column: [at_least, at_most]}}
+
+
+def drift(**at_most: float) -> Check:
+    """How far each refreshed column may be from its former values, 0.0 to 1.0; for `LanceRefreshColumnsOperator` alone."""
+    return {"name": f"drift of {', '.join(at_most)}", "max_drift": dict(at_most)}
+
+
 def unique(*columns: str) -> Check:
     """These columns together tell every row from every other."""
     return {"name": f"unique {', '.join(columns)}", "unique": list(columns)}

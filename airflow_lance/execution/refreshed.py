@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from lance_core.jobs.specs.spec import JobSpec
 
 
-def require_own_publication(task: Any) -> None:
+def require_own_publication(task: Any, *, takes_gates: bool = False) -> None:
     """InputError for arguments that leave publishing to another task, or ask something of rows before it."""
-    if task.commit in ("later", "elsewhere") or task.gates:
+    if task.commit in ("later", "elsewhere") or (task.gates and not takes_gates):
+        neither = "it cannot take" if takes_gates else "it takes neither gates nor"
         raise InputError(
-            f"{task.task_id}: a refresh publishes what it computes: it takes neither gates nor commit={task.commit!r}",
+            f"{task.task_id}: a refresh publishes what it computes: {neither} commit={task.commit!r}",
             cure="Check the version afterwards with a LanceCheckOperator.",
         )
 

@@ -41,7 +41,8 @@ class LanceCommitOperator(LanceTableOperator):
         max_attempts: bounds how often the commit tries again when other writers win; None is the library's default.
         gates: what the added rows must be like, else nothing is published and the task fails without a retry: a list of
             `{"name": ..., "min_rows": ..., "max_rows": ..., "max_deleted_rows": ..., "max_null_rates": {column: share},
-            "unique": [columns], "no_rows": filter, "sql": query over `staged`, "callable": "module:function"}`. (templated)
+            "norms": {column: [least, greatest]}, "unique": [columns], "no_rows": filter, "sql": query over `staged`,
+            "callable": "module:function"}`. (templated)
         partitions: keys of the partitions that this commit is about, besides those of the staging tasks. (templated)
         trigger_rule: Airflow's; by default a skipped task does not keep back what the others staged.
         re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made

@@ -21,8 +21,9 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
     """Compute the rows of declared columns that are new, changed, failed, written over or of an older definition, and
     publish them. A kill keeps what was published, and values that a function gave: the next try goes on.
 
-    It publishes itself, so it takes neither gates nor a commit task. A person's clear refreshes once more, which computes
-    what is stale then. The result has the counts of each column. Arguments of `LanceStageOperator`, and
+    It publishes itself, so it takes no commit task. Its gates look at the canary: the rows of each column that are computed
+    first; where one fails, nothing is published, and what was computed waits. A person's clear refreshes once more, which
+    computes what is stale then. The result has the counts of each column. Arguments of `LanceStageOperator`, and
 
     Args:
         columns: declared columns; none means all. (templated)
@@ -37,6 +38,8 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         concurrency: calls of a function that are made at once, in threads of each task.
         calls_per_second: calls that begin in a second at most, for each task.
         rows_per_task: on Spark, a task takes fragments of about so many rows, and makes the function once. (templated)
+        canary: rows of each column that are computed first, for `gates`; 1,000 where there are gates. (templated)
+        canary_fragments: in place of it, the rows of so many fragments.
         dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.
     """
 
@@ -46,7 +49,7 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
     keeps_on_kill = True
 
     template_fields: Sequence[str] = (
-        *LanceStageOperator.template_fields, "columns", "commit_every", "max_rows", "max_seconds", "rows_per_task",
+        *LanceStageOperator.template_fields, "columns", "commit_every", "max_rows", "max_seconds", "rows_per_task", "canary",
     )  # fmt: skip
 
     def __init__(
@@ -63,11 +66,13 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         concurrency: int | None = None,
         calls_per_second: float | None = None,
         rows_per_task: int | str | None = None,
+        canary: int | str | None = None,
+        canary_fragments: int | None = None,
         dry_run: bool = False,
         **kwargs: Unpack[StageArguments],
     ) -> None:
         super().__init__(**kwargs)
-        require_own_publication(self)
+        require_own_publication(self, takes_gates=True)
         self.columns = columns
         self.functions = functions
         self.commit_every = commit_every
@@ -79,6 +84,8 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         self.concurrency = concurrency
         self.calls_per_second = calls_per_second
         self.rows_per_task = rows_per_task
+        self.canary = canary
+        self.canary_fragments = canary_fragments
         self.only_report = dry_run  # BaseOperator has a method of that name
 
     def execute(self, context: Context) -> dict[str, Any]:

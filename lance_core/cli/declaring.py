@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -32,6 +33,14 @@ from lance_core.cli.table import Table, table_command
 @click.option("--max-rows", type=click.IntRange(1), help="End when so many rows were given to functions.")
 @click.option("--max-seconds", type=click.FloatRange(0, min_open=True), help="End after so many seconds.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=1, show_default=True, help="Calls at once, in threads.")
+@click.option("--canary", type=click.IntRange(1), help="Rows that are computed first, for the gates; default is 1000.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="JSON",
+    help='What must hold for them before any is published, as \'{"max_null_rates": {"vector": 0.01}}\', may be repeated.',
+)
 @click.option("--dry-run", is_flag=True, help="Only count the rows that would be computed, and tell their price.")
 @click.option("--failed", is_flag=True, help="Only show the rows for which functions failed.")
 def refresh(
@@ -45,6 +54,8 @@ def refresh(
     max_rows: int | None,
     max_seconds: float | None,
     concurrency: int,
+    canary: int | None,
+    gates: tuple[str, ...],
     dry_run: bool,
     failed: bool,
 ) -> None:
@@ -65,6 +76,8 @@ def refresh(
         max_rows=max_rows,
         max_seconds=max_seconds,
         concurrency=concurrency,
+        canary=canary,
+        gates=[_gate(text) for text in gates],
         storage_options=table.options,
     )
     if output.as_json:
@@ -82,6 +95,15 @@ def refresh(
     done = report.stale - left + sum(counts.unseen for counts in report.columns.values())
     told = "would compute" if dry_run else "computed"
     output.message(f"{told} {done} rows: version {report.version}{ended}")
+
+
+def _gate(text: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"{text!r} is not JSON: {error}", param_hint="--gate") from None
 
 
 def _show_failed(table: Table, output: Output, columns: Sequence[str]) -> None:

@@ -193,6 +193,18 @@ class FragmentWork:
         seen.counts.calls, seen.counts.rows_given = engine.meter.calls - calls, engine.meter.rows - rows
         return file, seen
 
+    def first_rows(self, most: int, *, retry_failed: bool) -> Iterator[tuple[pa.RecordBatch, Ints, Any]]:
+        """The first rows that a rewrite would compute: batches, which of their rows, the digests of all rows' inputs."""
+        for batch, living in self._batches():
+            states, digests = self._judge(batch)
+            stale = _stale(states, living, retry_failed=retry_failed)
+            rows = stale[self._is_wanted(batch, stale)][:most]
+            most -= len(rows)
+            if len(rows):
+                yield batch, rows, digests
+            if not most:
+                return
+
     def adopt(self) -> tuple[DataFile, PassResult]:
         """Write evidence for the values as they are, where there is none: they are trusted, nothing is computed."""
         seen = PassResult()
@@ -224,13 +236,12 @@ class FragmentWork:
         for batch, living in self._batches(engine.concurrency):
             states, digests = self._judge(batch)
             self._count(seen, states, living)
-            is_due = ~states.fresh & living
             if not engine.retry_failed:
                 kept = np.flatnonzero(states.failed & living)
                 seen.kept_failed += [row.tobytes().hex() for row in digests[kept]]
                 seen.counts.left += len(kept)
-                is_due &= ~states.failed
-            rows, values, marks = self._computed(batch, np.flatnonzero(is_due), digests, engine, seen, first)
+            stale = _stale(states, living, retry_failed=engine.retry_failed)
+            rows, values, marks = self._computed(batch, stale, digests, engine, seen, first)
             seen.written.append(first + rows)
             first += batch.num_rows
             yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], marks))
@@ -241,7 +252,7 @@ class FragmentWork:
         """Of the stale rows those that are settled now, their values, and what their evidence says."""
         wanted = self._is_wanted(batch, stale)
         asked = stale[wanted]
-        found = settle(engine, self._inputs_of(batch), asked, digests, call_rows=self._column.batch_rows)
+        found = settle(engine, self.inputs_of(batch), asked, digests, call_rows=self._column.batch_rows)
         counts = seen.counts
         counts.not_wanted += len(stale) - len(asked)
         counts.reused += found.num_reused
@@ -264,7 +275,7 @@ class FragmentWork:
         wanted: Bools = numpy_of(evaluate(self._where, batch).fill_null(False), may_copy=True)[rows]
         return wanted
 
-    def _inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the function is given. Rows without columns are counted by a column that it does not know."""
         names = [*self._column.input_names]
         return batch.select(names) if names else pa.RecordBatch.from_arrays([batch.column(0)], names=["_"])
@@ -290,6 +301,12 @@ class FragmentWork:
             rows = np.flatnonzero(states.new & living)
             values = take(batch.column(self._column.value.name), arrow_of(rows))
             yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], value_marks(values)))
+
+
+def _stale(states: RowStates, living: Bools, *, retry_failed: bool) -> Any:
+    """The living rows that are to be computed."""
+    is_due = ~states.fresh & living
+    return np.flatnonzero(is_due if retry_failed else is_due & ~states.failed)
 
 
 def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

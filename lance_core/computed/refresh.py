@@ -24,6 +24,7 @@ import numpy as np
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.naming import data_path
+from lance_core.computed.canary import Canary, canary_rows
 from lance_core.computed.declaration import declaration_of, find_declared, in_order
 from lance_core.computed.declare import give_evidence
 from lance_core.computed.failures import FailedNote, read_failed, write_failed
@@ -50,7 +51,8 @@ _ROUNDS = 40
 class RefreshOptions:
     """`commit_every`: fragments that are published together. `deep`: read every fragment, whatever was noted. `trust`:
     columns whose present values are taken over where they have no evidence. `budget`: what ends the refresh early. `task`:
-    who asked, for the note of failed rows; `properties`: text that is kept in its transactions."""
+    who asked, for the note of failed rows; `properties`: text that is kept in its transactions. `canary`: what must hold
+    for the first rows before any is published."""
 
     commit_every: int = 16
     deep: bool = False
@@ -59,6 +61,7 @@ class RefreshOptions:
     budget: SpendingLimits = UNBOUNDED
     task: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
+    canary: Canary | None = None
 
     @property
     def dry_run(self) -> bool:
@@ -73,7 +76,8 @@ class RefreshReport:
     `stopped`: the bound of the budget that ended it, "" when it did all. `spent`: what functions said they spent, by column.
     `code_changed`: columns whose function has other code than when they were declared, under the same version. `estimated`,
     of a dry run: what computing would cost, by column, at the price of the last refresh that told one. `column_ids`: of
-    the columns' declarations, which a column keeps when it gets another name.
+    the columns' declarations, which a column keeps when it gets another name. `canaries`: the rows of each column that the
+    gates passed before the others were computed.
     """
 
     version: int = 0
@@ -86,6 +90,7 @@ class RefreshReport:
     code_changed: list[str] = field(default_factory=list)
     estimated: dict[str, dict[str, float]] = field(default_factory=dict)
     column_ids: dict[str, str] = field(default_factory=dict)
+    canaries: dict[str, int] = field(default_factory=dict)
 
     @property
     def stale(self) -> int:
@@ -194,6 +199,7 @@ class _ColumnRefresh:
         ids = column.all_ids(snapshot.manifest.schema)
         self._report.column_ids[self._name] = column.declaration.id
         due = self._due(snapshot, note, ids)
+        self._try_first(snapshot, column, due)
         newest, pending, is_done = snapshot, list[_Written](), True
         at_once, begin = self._workers.at_once, 0
         while begin < len(due) and not self._is_used_up():
@@ -218,6 +224,22 @@ class _ColumnRefresh:
         else:
             note.save()
         return newest, is_done
+
+    def _try_first(self, snapshot: Snapshot, column: DeclaredColumn, due: Sequence[Fragment]) -> None:
+        """Compute the canary and show it to its gates, once. Raises what they raise; the values wait then."""
+        canary = self._options.canary
+        if canary is None or self._options.dry_run or self._name in self._report.canaries or not due:
+            return
+        first, most = canary.of(due)
+        calls, given = self._meter.calls, self._meter.rows
+        results = self._workers.try_first(snapshot, column, first, self._meter, most)
+        self._counts.calls += self._meter.calls - calls
+        self._counts.rows_given += self._meter.rows - given
+        retry_failed = self._options.work.retry_failed
+        rows = canary_rows(snapshot, column, first, results, most, self._meter, retry_failed=retry_failed)
+        if rows.table.num_rows:
+            canary.check(rows)
+        self._report.canaries[self._name] = rows.table.num_rows
 
     def _due(self, snapshot: Snapshot, note: FreshNote, ids: frozenset[int]) -> list[Fragment]:
         """The fragments that no refresh found fresh as they are."""

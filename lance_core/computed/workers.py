@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lance_core.computed.calls import Engine
+from lance_core.computed.calls import Engine, settle
 from lance_core.computed.fragments import DeclaredColumn, FragmentWork, PassResult
 from lance_core.computed.functions import Computation, Load
 from lance_core.computed.limits import Meter, Pace
@@ -55,6 +55,11 @@ class Workers(Protocol):
     ) -> Iterator[LookedAt]:
         """What becomes of each fragment, those that the meter does not allow left out."""
 
+    def try_first(
+        self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter, most: int
+    ) -> Results:
+        """Compute the first stale rows of these fragments, `most` at most, and publish nothing; where their values are."""
+
     def end_column(self, *, is_published: bool) -> bool:
         """Let go of what a column needed, and of the values put aside where all are published. Whether code changed."""
 
@@ -74,12 +79,30 @@ class HereWorkers:
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
     ) -> Iterator[LookedAt]:
         """One after the other."""
-        if self._store is None and column.declaration.kind == "python" and not self._options.dry_run:
-            self._store, self._waiting = snapshot.store, waiting_objects(snapshot.store, column.declaration.id)
+        self._begin(snapshot, column)
         for fragment in fragments:
             if not self._options.dry_run and meter.used_up:
                 return
             yield self._one(snapshot, column, fragment, meter)
+
+    def try_first(
+        self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter, most: int
+    ) -> Results:
+        """What is computed here is reused for the column's other calls, and put aside where it is a function's."""
+        self._begin(snapshot, column)
+        engine = self._engine_of(snapshot, column, meter)
+        for fragment in fragments:
+            if not most or meter.used_up:
+                break
+            work = FragmentWork(reader_of(snapshot, fragment), column)
+            for batch, rows, digests in work.first_rows(most, retry_failed=engine.retry_failed):
+                settle(engine, work.inputs_of(batch), rows, digests, call_rows=column.batch_rows)
+                most -= len(rows)
+        return engine.results
+
+    def _begin(self, snapshot: Snapshot, column: DeclaredColumn) -> None:
+        if self._store is None and column.declaration.kind == "python" and not self._options.dry_run:
+            self._store, self._waiting = snapshot.store, waiting_objects(snapshot.store, column.declaration.id)
 
     def _one(self, snapshot: Snapshot, column: DeclaredColumn, fragment: Fragment, meter: Meter) -> LookedAt:
         work, options = FragmentWork(reader_of(snapshot, fragment), column), self._options

@@ -33,8 +33,11 @@ from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
 from lance_core.expr import columns_of, field_of, parse_filter, parse_value
 from lance_core.format import declared
+from lance_core.jobs.gates.canary import make_canary
 from lance_core.jobs.sources.conform import misfit
+from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.load_function import allowed_callables, load_function
+from lance_core.jobs.specs.spec import from_plain
 
 Uri = str | os.PathLike[str]
 _MOST_AT_ONCE = 256
@@ -213,6 +216,9 @@ def refresh_columns(
     max_spent: Mapping[str, float] | None = None,
     concurrency: int = 1,
     calls_per_second: float | None = None,
+    canary: int | None = None,
+    canary_fragments: int | None = None,
+    gates: Sequence[GateSpec | Mapping[str, Any]] = (),
     storage_options: Mapping[str, str] | None = None,
 ) -> RefreshReport:
     """Compute what is new, changed, failed, written over or of an older definition, and nothing else.
@@ -226,8 +232,12 @@ def refresh_columns(
     what was computed is published, the rest stays stale, the report says which bound it was (`stopped`). `concurrency`:
     calls of a function that are made at once, in threads. `calls_per_second`: no more of them begin.
 
-    Raises InputError for a column that is not declared and for a function that is not allowed, CommitError, and whatever a
-    function raises where its declaration says `on_error="fail"`.
+    `gates`: what must hold for the first `canary` stale rows of each column (1,000, or those of `canary_fragments`) before
+    any value is published, as `[{"max_null_rates": {"vector": 0.01}, "norms": {"vector": [0.9, 1.1]}}]`. Where a gate
+    fails, the former values stay and the computed ones wait.
+
+    Raises InputError for a column that is not declared and for a function that is not allowed, GateFailedError for a gate
+    that the canary does not pass, CommitError, and whatever a function raises where its declaration says `on_error="fail"`.
     """
     if isinstance(columns, str):
         raise InputError(f"columns must be a list of names, got {columns!r}", cure=f"Pass [{columns!r}].")
@@ -237,14 +247,21 @@ def refresh_columns(
         dry_run=dry_run, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
     )
     budget = SpendingLimits(max_rows, max_seconds, dict(max_spent or {}))
-    options = RefreshOptions(commit_every=commit_every, deep=deep, work=work, budget=budget)
     snapshot = open_snapshot(uri, storage_options=storage_options)
+    asked = [gate if isinstance(gate, GateSpec) else from_plain(GateSpec, gate, where="gates") for gate in gates]
+    first = make_canary(canary, canary_fragments, asked, refreshed(snapshot, columns))
+    options = RefreshOptions(commit_every=commit_every, deep=deep, work=work, budget=budget, canary=first)
     report = refresh(snapshot, columns, HereWorkers(loader(functions), work), options)
     if dry_run:
         add_estimate(report, snapshot.store)
     elif report.fragments_written:
         write_record(snapshot.store, report)
     return report
+
+
+def refreshed(snapshot: Snapshot, columns: Sequence[str] | None) -> list[str]:
+    """The columns that are refreshed, where these are requested, or all."""
+    return [*columns] if columns else [item.name for item in declared.declared_fields(snapshot.manifest.schema)]
 
 
 def work_options(*, dry_run: bool, retry_failed: bool, concurrency: int, calls_per_second: float | None) -> WorkOptions:

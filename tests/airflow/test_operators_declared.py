@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from airflow_lance import checks
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
@@ -129,10 +130,34 @@ def test_what_the_dag_does_not_name_is_not_run(uri: str, monkeypatch: pytest.Mon
         refresh(uri)
 
 
-def test_it_takes_no_gates_and_no_commit_task(uri: str) -> None:
-    for wrong in ({"commit": "later"}, {"gates": [{"unique": ["id"]}]}):
-        with pytest.raises(InputError, match="publishes what it computes"):
-            LanceRefreshColumnsOperator(task_id="refresh", uri=uri, **wrong)
+def test_it_takes_no_commit_task(uri: str) -> None:
+    with pytest.raises(InputError, match="publishes what it computes"):
+        LanceRefreshColumnsOperator(task_id="refresh", uri=uri, commit="later")
+
+
+def test_a_canary_that_its_gates_refuse_fails_the_task_for_good_and_its_values_wait(uri: str) -> None:
+    declare(uri)
+    wrong = [checks.vector_norms("vector", at_most=1.0)]
+    with pytest.raises(
+        AirflowFailException, match=r"column 'vector', canary of 2 rows: gate 'norms of vector'.*expected 0 to 1"
+    ):
+        refresh(uri, gates=wrong, canary="2")
+    assert vectors(uri) == [None] * 6
+    result = refresh(
+        uri, gates=[checks.vector_norms("vector", at_least=1.0, at_most=1e3), checks.drift(vector=0.5)], canary=2
+    )
+    counts = result["columns"]["vector"]
+    assert (result["canaries"], counts["reused"], counts["rows_given"]) == ({"vector": 2}, 2, 4)
+    assert vectors(uri) == [expected_vector(text) for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"canary": 5}, {"canary": 5, "gates": [{"min_row": 1}]}, {"canary": 0, "gates": [{"min_rows": 1}]}]
+)
+def test_a_wrong_canary_is_refused_when_the_dag_is_parsed(uri: str, wrong: dict[str, Any]) -> None:
+    task = LanceRefreshColumnsOperator(task_id="refresh", uri=uri, **wrong)
+    with pytest.raises(InputError, match=r"needs gates|unknown key|between 1 and"):
+        task.resolve_template_files()
 
 
 def test_a_killed_try_is_gone_on_with(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

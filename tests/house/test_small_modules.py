@@ -22,6 +22,7 @@ APART = {
     "lance_core.dataset.handle.vector_options": "annotations that are values, so no `from __future__ import annotations`",
     "lance_core.jobs.publish.trust": "what may run from a record: pure, and tested alone",
     "lance_core.jobs.acts.recall": "a measure over arrays: tested alone",
+    "lance_core.jobs.gates.measures": "measures over arrays: tested alone",
     "lance_core.expr.long_lists": "a grammar of its own: pure, and tested alone",
     "lance_core.namespace.listing": "one of two forms of a catalog, beside `manifest_table`",
     "lance_core.pages.read.indexed": _ROW,

@@ -30,7 +30,7 @@ from lance_core.computed.functions import Load
 from lance_core.computed.history import add_estimate, write_record
 from lance_core.computed.limits import Meter, SpendingLimits
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
-from lance_core.computed.results import remove_results
+from lance_core.computed.results import Results, remove_results, waiting_objects
 from lance_core.computed.workers import HereWorkers, LookedAt, Workers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot, snapshot_of
 from lance_core.errors import InputError
@@ -38,7 +38,8 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.declared_columns import loader, work_options
+from lance_core.jobs.declared_columns import loader, refreshed, work_options
+from lance_core.jobs.gates.canary import make_canary
 from lance_core.jobs.plans.edit_fragments import group_fragments
 from lance_core.jobs.runtime.committed_work import after_clear
 from lance_core.jobs.runtime.lifecycle import find_reference, note_nothing_to_do
@@ -110,6 +111,7 @@ def _work(spec: RefreshColumnsSpec) -> WorkOptions:
 
 
 def _refresh(spec: RefreshColumnsSpec, work: WorkOptions, workers: Workers) -> RefreshReport:
+    snapshot = open_snapshot(spec.uri, storage_options=spec.resolved_options())
     options = RefreshOptions(
         commit_every=spec.commit_every,
         deep=spec.deep,
@@ -117,8 +119,8 @@ def _refresh(spec: RefreshColumnsSpec, work: WorkOptions, workers: Workers) -> R
         budget=SpendingLimits(spec.max_rows, spec.max_seconds, dict(spec.max_spent)),
         task=task_of(spec.asked),
         properties=request_property(spec.kind, spec.asked),
+        canary=make_canary(spec.canary, spec.canary_fragments, spec.gates, refreshed(snapshot, spec.columns)),
     )
-    snapshot = open_snapshot(spec.uri, storage_options=spec.resolved_options())
     return refresh(snapshot, [*spec.columns] or None, workers, options)
 
 
@@ -142,6 +144,8 @@ class _RefreshWork:
     allowed: tuple[str, ...]
     options: WorkOptions
     budget: SpendingLimits
+    canary: int = 0
+    """Only so many rows are computed, and put aside; 0 for all, with files for them."""
 
     def __call__(self, partition: int, task_attempt: str, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         """Look at the fragments whose numbers come in; a record for each in the result."""
@@ -158,11 +162,14 @@ class _RefreshWork:
         found = list[LookedAt]()
         changed, paths = False, tuple[str, ...]()
         try:
-            found += workers.look(snapshot, column, fragments, meter)
+            if self.canary:
+                workers.try_first(snapshot, column, fragments, meter, self.canary)
+            else:
+                found += workers.look(snapshot, column, fragments, meter)
             paths = workers.result_paths
         finally:
             changed = workers.end_column(is_published=False)
-        told = {"spent": meter.spent, "paths": [*paths], "code_changed": changed}
+        told = {"spent": meter.spent, "paths": [*paths], "code_changed": changed, "calls": meter.calls, "rows": meter.rows}
         rows = sum(fragment.physical_rows for fragment in fragments)
         return TaskResult(
             partition,
@@ -200,34 +207,50 @@ class _RunnerWorkers:
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
     ) -> Iterator[LookedAt]:
         """All of them at once."""
-        self._store = snapshot.store
         chosen = fragments[: max(1, meter.allowed(len(fragments)))]
         groups = group_fragments(chosen, rows=self._spec.rows_per_task)
+        here = {fragment.id: fragment for fragment in chosen}
+        for data in self._run(snapshot, column, groups, meter):
+            yield _decode(data, here)
+
+    def try_first(
+        self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter, most: int
+    ) -> Results:
+        """In one task; SQL here."""
+        if column.declaration.kind == "sql":
+            return HereWorkers(loader(()), self._options).try_first(snapshot, column, fragments, meter, most)
+        for _ in self._run(snapshot, column, (tuple(item.id for item in fragments),), meter, canary=most):
+            pass
+        declared, kind = column.declaration, snapshot.arrow_schema.field(column.value.name).type
+        waiting = waiting_objects(snapshot.store, declared.id)
+        return Results(snapshot.store, declared.id, declared.identity, kind, waiting)
+
+    def _run(
+        self, snapshot: Snapshot, column: DeclaredColumn, groups: Sequence[Sequence[int]], meter: Meter, canary: int = 0
+    ) -> Iterator[bytes]:
+        """A task for each group of fragments; what they did with each fragment."""
+        self._store = snapshot.store
         work = _RefreshWork(
             uri=self._spec.uri,
             storage_options=self._spec.resolved_options(),
             version=snapshot.version,
             column=column.value.name,
-            groups=groups,
+            groups=tuple(map(tuple, groups)),
             functions=self._spec.functions,
             allowed=allowed_callables(),
             options=self._options,
             budget=meter.share(len(groups)),
+            canary=canary,
         )
         shape = Shape(tick_seconds=self._spec.progress_seconds, title=f"refresh {column.value.name} of {self._spec.uri}")
-        results = self._runner.run(work, self._runner.open_tasks(len(groups)), shape, lambda: None)
-        here = {fragment.id: fragment for fragment in chosen}
-        for result in results:
+        for result in self._runner.run(work, self._runner.open_tasks(len(groups)), shape, lambda: None):
             if not result.fragments:
                 continue
             told = json.loads(result.fragments[0])
             self._paths.update(told["paths"])
             self._code_changed = self._code_changed or told["code_changed"]
-            meter.note(spent=told["spent"])
-            for data in result.fragments[1:]:
-                looked = _decode(data, here)
-                meter.note(calls=looked.seen.counts.calls, rows=looked.seen.counts.rows_given)
-                yield looked
+            meter.note(calls=told["calls"], rows=told["rows"], spent=told["spent"])
+            yield from result.fragments[1:]
 
     def end_column(self, *, is_published: bool) -> bool:
         """The values that tasks put aside are removed where all are published."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lance_core.dataset.snapshot.snapshot import open_snapshot
-from lance_core.jobs.publish.gates import StagedRows, require_gates
+from lance_core.jobs.gates.conditions import require_gates
+from lance_core.jobs.publish.gates import StagedRows
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.definition import CheckSpec
 

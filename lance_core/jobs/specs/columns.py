@@ -14,7 +14,28 @@ from typing import Any, ClassVar
 
 from lance_core.computed.policies import check_policy
 from lance_core.errors import InputError
+from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.spec import JobSpec
+
+MAX_CANARY_ROWS = 50_000
+DEFAULT_CANARY_ROWS = 1_000
+
+
+def check_canary(rows: int | None, fragments: int | None, *, has_gates: bool) -> None:
+    """InputError for a canary that no gate looks at, and for numbers that cannot be."""
+    if rows is None and fragments is None:
+        return
+    if rows is not None and fragments is not None:
+        raise InputError("refresh_columns: canary and canary_fragments cannot be combined", cure="Pass one of them.")
+    if not has_gates:
+        raise InputError(
+            "refresh_columns: a canary needs gates, which say what its values must be like",
+            cure='Pass them, as gates=[{"max_null_rates": {"vector": 0.01}}].',
+        )
+    if rows is not None and not 1 <= rows <= MAX_CANARY_ROWS:
+        raise InputError(f"refresh_columns: canary must be between 1 and {MAX_CANARY_ROWS:,} rows, got {rows}")
+    if fragments is not None and fragments < 1:
+        raise InputError(f"refresh_columns: canary_fragments must be at least 1, got {fragments}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +104,8 @@ class RefreshColumnsSpec(JobSpec):
     - `max_rows`, `max_seconds`, `max_spent`: end when the first of them is used up, what is done is kept;
     - `concurrency`, `calls_per_second`: calls of a function at once, and in a second, for each task;
     - `rows_per_task`: on Spark, a task takes fragments of about so many rows; it makes the function once;
+    - `canary`: rows of each column that are computed first (`canary_fragments`: those of so many fragments), which `gates`
+      must pass before anything is published; with gates alone 1,000 rows;
     - `dry_run`: only count.
     """
 
@@ -99,6 +122,9 @@ class RefreshColumnsSpec(JobSpec):
     concurrency: int = 1
     calls_per_second: float | None = None
     rows_per_task: int = 1 << 20
+    canary: int | None = None
+    canary_fragments: int | None = None
+    gates: tuple[GateSpec, ...] = ()
     dry_run: bool = False
     progress_seconds: float = 10.0
 
@@ -108,3 +134,4 @@ class RefreshColumnsSpec(JobSpec):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"refresh_columns: {name} must be at least 1, got {value}")
+        check_canary(self.canary, self.canary_fragments, has_gates=bool(self.gates))

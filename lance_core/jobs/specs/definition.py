@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from lance_core.durations import parse_duration
 from lance_core.errors import InputError
-from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.gates import GateSpec, refuse_drift
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 
 _ALTERATION_KEYS = frozenset({"path", "name", "nullable", "data_type"})
@@ -222,3 +222,4 @@ class CheckSpec(JobSpec):
         super().__post_init__()
         if not self.gates:
             raise InputError("check: gates is empty")
+        refuse_drift(self.gates, self.kind)

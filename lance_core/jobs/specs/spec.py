@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from lance_core import typed
 from lance_core.errors import InputError
-from lance_core.jobs.specs.gates import GateSpec
+from lance_core.jobs.specs.gates import GateSpec, refuse_drift
 from lance_core.jobs.specs.identity import DEFAULT_ON_CLEAR, identity_after_clear
 from lance_core.jobs.specs.secret import HIDDEN, Secret, as_secret, reveal_all
 from lance_core.typed import hints_of as hints_of
@@ -246,6 +246,10 @@ class CommitSpec(JobSpec):
     re_execute: bool = True
     partial: bool = False
     references: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_drift(self.gates, self.kind)
 
     @classmethod
     def of(cls, references: Iterable[Any], **fields: Any) -> CommitSpec:

@@ -63,6 +63,7 @@ SPECS: list[JobSpec] = [
     ),
     CommitSpec(uri="/t", identities=("a", "b")),
     CommitSpec(uri="/t", gates=(GateSpec(name="g", min_rows=1, max_null_rates={"x": 0.5}, unique=("a", "b")),)),
+    RefreshColumnsSpec(uri="/t", canary=9, gates=(GateSpec(norms={"v": (0.9, 1.1)}, max_drift={"v": 0.5}),)),
     DeleteSpec(uri="/t", predicate="id = 3", rows_per_task=7),
     UpdateSpec(uri="/t", updates={"x": "x + 1"}, where="id = 3"),
     ReplaceWhereSpec(uri="/t", predicate="day = 1", source=CSV, create=False),

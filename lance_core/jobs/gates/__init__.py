@@ -1,0 +1,1 @@
+"""What must hold for rows before readers see them."""
