@@ -145,6 +145,18 @@ async def storage(number: str, pages: PagesDep, user: UserDep, refresh: bool = F
     return await _fact(pages, user, number, "storage", load, refresh, SLOW)
 
 
+@router.get("/failed")
+async def failed(number: str, pages: PagesDep, user: UserDep, refresh: bool = False) -> Response:
+    """The rows of declared columns for which functions failed: no values, and no words of an exception."""
+
+    def load(ref: TableRef, source: Source) -> Json:
+        from lance_core.maintenance.facts.failed import failed_page
+
+        return failed_page(_store(ref, source), storage_options=source.options)
+
+    return await _fact(pages, user, number, "failed", load, refresh)
+
+
 @router.get("/doctor")
 async def doctor(number: str, pages: PagesDep, user: UserDep, deep: bool = False, refresh: bool = False) -> Response:
     """Findings, the gravest first. `deep` lists all files and reads every data file's ends."""

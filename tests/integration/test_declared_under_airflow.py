@@ -80,6 +80,7 @@ def test_an_embedding_is_true_behind_kills_on_spark(stack: AirflowStack, place: 
     # The page: all of it is true, since when, for whom. A text that somebody changes makes it stale.
     fresh = _page(stack, uri)["embedding"]
     assert (fresh["stale_rows"], fresh["failed_rows"]) == (0, 0)
-    assert fresh["refreshed_by"] == f"{DAG}/{RUN}/to_2.refresh"
+    by = fresh["refreshed_by"]
+    assert (by["dag_id"], by["run_id"], by["task_id"]) == (DAG, RUN, "to_2.refresh")
     lance.dataset(uri).update({"text": "'another one'"}, where="id = 5")
     assert _page(stack, uri)["embedding"]["stale_rows"] > 0

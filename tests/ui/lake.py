@@ -15,6 +15,8 @@ import lance_core
 from lance_core.commit.manifests import load_manifest
 from lance_core.commit.naming import new_attempt
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.columns import RefreshColumnsSpec
 from lance_core.maintenance.presence import MAX_REQUESTS, OBJECTS_PER_REQUEST
 from lance_core.publish.intent import Intent, put_intent
 from lance_core.publish.stage import begin_attempt
@@ -104,12 +106,37 @@ def make_crowded(uri: Path) -> None:
         (uri / "data" / f"left-{number:06}.lance").touch()
 
 
+REFUSED = 3
+"""Rows for which the function of a declared column fails, in their fragment."""
+PRIVATE = "pr1vate-words"
+
+
 def make_declared(uri: Path) -> None:
-    """Two declared columns: one is fresh, the other nobody has refreshed yet."""
+    """Three declared columns: one is fresh, one nobody has refreshed yet, of one a task's function failed for some rows."""
     lance_core.write_dataset(products(0, 60), str(uri))
     for name, sql in (("loud", "upper(review)"), ("shelf", "id % 9")):
         lance_core.declare_column(str(uri), name, sql=sql)
     lance_core.refresh_columns(str(uri), ["loud"])
+    function = "tests.ui.lake:refuse_some"
+    lance_core.declare_column(
+        str(uri), "mood", function=function, inputs=["id"], type=pa.string(), on_error="skip", batch_size=10
+    )
+    asked = {"dag_id": "shop", "run_id": "manual__1", "task_id": "moods", "try_number": 1}
+    run_job(RefreshColumnsSpec(uri=str(uri), columns=("mood",), functions=(function,), asked=asked))
+
+
+class RefusedError(Exception):
+    """What an endpoint answers."""
+
+    status_code = 422
+
+
+def refuse_some(batch: pa.RecordBatch) -> list[str]:
+    """A word for each row; a few are refused, in words that nobody shall read."""
+    numbers = batch.column("id").to_pylist()
+    if any(number < REFUSED for number in numbers):
+        raise RefusedError(PRIVATE)
+    return ["fine"] * len(numbers)
 
 
 def make_wide(uri: Path) -> None:

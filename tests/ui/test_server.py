@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.ui.lake import HOSTILE, MANY_FRAGMENTS, SECRET
+from tests.ui.lake import HOSTILE, MANY_FRAGMENTS, PRIVATE, SECRET
 from tests.ui.server import Server
 
 pytestmark = pytest.mark.airflow
@@ -33,7 +33,7 @@ def routes() -> list[tuple[str, str]]:
         ("GET", "api/tables"),
         *(
             ("GET", f"api/tables/{{id}}{part}")
-            for part in ("", "/versions", "/schema", "/storage", "/doctor", "/rows", "/dags")
+            for part in ("", "/versions", "/schema", "/storage", "/failed", "/doctor", "/rows", "/dags")
         ),
         ("GET", "api/tables/{id}/column?path=id"),
         ("GET", "api/tables/{id}/diff?from=1&to=2"),
@@ -264,7 +264,7 @@ def test_who_may_not_read_a_dag_sees_nothing_of_its_runs(server: Server) -> None
     paths = [
         f"api/tables/{number}{part}"
         for name, number in server.tables.items()
-        for part in ("", "/versions", "/schema", "/doctor")
+        for part in ("", "/versions", "/schema", "/failed", "/doctor")
         if name != TORN
     ]
     seen: set[str] = set()
@@ -325,6 +325,25 @@ def test_diff_schema_and_storage(server: Server) -> None:
     storage = server.get(f"api/tables/{number}/storage", "viewer").json()
     assert sum(kind["bytes"] for kind in storage["kinds"]) == storage["total_bytes"] > 0
     assert server.get(f"api/tables/{number}/diff?from=1&to=99").status == 404
+
+
+def test_failed_rows_say_where_and_what_and_who_and_no_word_more(server: Server) -> None:
+    number = server.tables["shop/reviews.lance"]
+    answer = server.get(f"api/tables/{number}/failed", "viewer")
+    found = answer.json()
+    assert found["columns"] == [{"name": "loud", "failed": 0}, {"name": "shelf", "failed": 0}, {"name": "mood", "failed": 3}]
+    assert [(row["column"], row["fragment"], row["offset"]) for row in found["rows"]] == [("mood", 0, at) for at in range(3)]
+    (what,) = {(row["error"], row["status"], row["place"].partition(":")[0], row["tries"]) for row in found["rows"]}
+    assert what == ("RefusedError", 422, "lake.py", 1)
+    assert PRIVATE.encode() not in answer.body
+    assert "digest" not in found["rows"][0]
+    assert found["left_out"] == 0 and 0 < found["rows"][0]["when"] <= found["made_at"]
+    writer = server.get(f"api/tables/{number}/failed", "admin").json()["rows"][0]["writer"]
+    assert (writer["dag_id"], writer["task_id"], writer["link"]) == ("shop", "moods", "dags/shop/runs/manual__1/tasks/moods")
+    for path in (f"api/tables/{number}", f"api/tables/{number}/failed"):
+        assert b"moods" not in server.get(path, "stranger").body
+    none = server.get(f"api/tables/{server.tables[ORDERS]}/failed", "viewer").json()
+    assert (none["columns"], none["rows"]) == ([], [])
 
 
 def test_rows_are_for_those_who_have_that_right(server: Server) -> None:

@@ -23,7 +23,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.history import columns_of
-from lance_core.maintenance.facts.writers import Json, shown, writer_of
+from lance_core.maintenance.facts.writers import Json, place_of, shown, writer_of
 from lance_core.maintenance.observe import Observation, observe_snapshot
 from lance_core.maintenance.policy import ManagedTable, ServiceLevels
 from lance_core.publish.attempts import list_staged
@@ -76,7 +76,12 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
         "fragments": fragments_page(list(manifest.fragments), seen),
         "indices": _indices(snapshot, seen),
         "declared": [
-            {**asdict(column), "stale_share": column.stale_rows / max(seen.num_rows, 1)} for column in seen.declared
+            {
+                **asdict(column),
+                "refreshed_by": place_of(column.refreshed_by),
+                "stale_share": column.stale_rows / max(seen.num_rows, 1),
+            }
+            for column in seen.declared
         ],
         "tags": [
             {"name": name, "version": tag.version, "branch": tag.branch} for name, tag in sorted(list_tags(store).items())

@@ -10,6 +10,7 @@ Records are data from strangers: what is not text or a number where it should be
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from lance_core.commit.identities import Asked, identities_in, requests_in
@@ -32,6 +33,12 @@ def writer_of(identity: str, asked: object) -> Json:
         "try_number": who.try_number or None,
         "host": who.host or None,
     }
+
+
+def place_of(task: str) -> Json | None:
+    """Return who a record of a refresh names as "dag/run/task", None for nobody."""
+    names = task.split("/", 2)
+    return dict(zip_longest(("dag_id", "run_id", "task_id"), names)) if task else None
 
 
 def writers_in(properties: Mapping[str, str]) -> list[Json]:

@@ -16,8 +16,24 @@ from tests.ui.server import Server
 
 pytestmark = pytest.mark.slow
 
-PARTS = ("", "versions", "fragments", "indices", "schema", "staged", "rows", "storage", "doctor", "history", "diff/1/3")
-TABLES = ("shop/orders.lance", "shop/clicks.lance", "shop/products.lance", "shop/doubtful.lance", "big.lance")
+PARTS = (
+    "",
+    "versions",
+    "fragments",
+    "indices",
+    "schema",
+    "staged",
+    "failed",
+    "rows",
+    "storage",
+    "doctor",
+    "history",
+    "diff/1/3",
+)
+TABLES = (
+    "shop/orders.lance", "shop/clicks.lance", "shop/products.lance", "shop/doubtful.lance", "shop/reviews.lance",
+    "big.lance",
+)  # fmt: skip
 NO_SUCH_VERSIONS = (("big.lance", "diff/1/3"), ("shop/doubtful.lance", "diff/1/3"))
 
 

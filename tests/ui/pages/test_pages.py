@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.lake import HOSTILE, MANY_FRAGMENTS
+from tests.ui.lake import HOSTILE, MANY_FRAGMENTS, PRIVATE
 from tests.ui.pages.conftest import Visit
 from tests.ui.server import Server
 
@@ -231,6 +231,24 @@ def test_declared_columns_say_how_fresh_they_are(visit: Visit, server: Server) -
     assert shares == {
         "loud": "100 % of the rows are known to be fresh",
         "shelf": "0 % of the rows are known to be fresh",
+        "mood": "0 % of the rows are known to be fresh",
     }
     assert "never refreshed" in page.text("#declared") and " ago" in page.text("#declared")
     assert "NaN" not in page.text() and page.overflow() <= 0
+
+
+def test_failed_rows_are_a_tab(visit: Visit, server: Server) -> None:
+    page = visit(f"#/table/{server.tables['shop/reviews.lance']}")
+    page.read("3 rows failed", "#declared")
+    page.click("#declared a[href$='/failed']")
+    page.read("RefusedError", "#failed")
+    rows = [item.text for item in page.all("table[aria-label='Failed rows'] tbody tr")]
+    assert len(rows) == 3
+    assert all("mood" in row and "422" in row and "shop · manual__1 · moods" in row for row in rows)
+    assert "Failed rows 3" in page.text(".tabs.part-tabs")
+    assert PRIVATE not in page.script("return document.body.outerHTML") and page.overflow() <= 0
+    other = visit(f"#/table/{server.tables['shop/reviews.lance']}/failed", "stranger")
+    other.read("hidden", "#failed")
+    assert "moods" not in other.script("return document.body.outerHTML")
+    page = visit(f"#/table/{server.tables['shop/orders.lance']}/failed")
+    page.read("No column of the table is declared", "#failed")

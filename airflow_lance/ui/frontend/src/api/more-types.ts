@@ -221,3 +221,22 @@ export interface RunAnswer {
   readonly link: string | null;
   readonly state?: string;
 }
+
+/** A row for which a function failed: where it was, what was raised there, how often it was tried, when last, and for whom. */
+export interface FailedRow {
+  readonly column: string;
+  readonly fragment: number;
+  readonly offset: number;
+  readonly error: string;
+  readonly status: number | null;
+  readonly place: string | null;
+  readonly tries: number;
+  readonly when: number | null;
+  readonly writer: Place | null;
+}
+
+export interface FailedAnswer extends Made {
+  readonly columns: readonly { readonly name: string; readonly failed: number }[];
+  readonly rows: readonly FailedRow[];
+  readonly left_out: number;
+}

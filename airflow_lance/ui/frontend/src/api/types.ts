@@ -219,7 +219,7 @@ export interface DeclaredColumn {
   readonly stale_share: number;
   readonly failed_rows: number;
   readonly refreshed_at: number | null;
-  readonly refreshed_by: string;
+  readonly refreshed_by: Place | null;
 }
 
 export interface TableAnswer extends Made {

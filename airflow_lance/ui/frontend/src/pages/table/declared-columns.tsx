@@ -1,9 +1,11 @@
 import type { DeclaredColumn } from "../../api/types";
 import { ago, exact, percent, plural } from "../../lib/format";
+import { hrefOf } from "../../lib/router";
+import { PageLink, PlaceLink } from "../../ui/links";
 import { Section } from "../../ui/section";
 
 /** How fresh declared columns are known to be: rows that no refresh has seen as they are now may be stale. */
-export function DeclaredColumns({ columns, now }: { columns: readonly DeclaredColumn[]; now: number }) {
+export function DeclaredColumns({ table, columns, now }: { table: string; columns: readonly DeclaredColumn[]; now: number }) {
   if (columns.length === 0) return null;
   return (
     <Section id="declared" title="Declared columns" note="rows that a refresh has seen as they are now" width="third">
@@ -15,8 +17,18 @@ export function DeclaredColumns({ columns, now }: { columns: readonly DeclaredCo
             </span>
             <span className="soft small" title={exact(column.refreshed_at)}>
               {column.refreshed_at === null ? "never refreshed as a whole" : `refreshed ${ago(column.refreshed_at, now)}`}
-              {column.refreshed_by ? ` by ${column.refreshed_by}` : ""}
-              {column.failed_rows ? `, ${plural(column.failed_rows, "row")} failed` : ""}
+              {column.refreshed_by ? (
+                <>
+                  {" by "}
+                  <PlaceLink place={column.refreshed_by} />
+                </>
+              ) : null}
+              {column.failed_rows ? (
+                <>
+                  {", "}
+                  <PageLink href={hrefOf("table", [table, "failed"])}>{plural(column.failed_rows, "row")} failed</PageLink>
+                </>
+              ) : null}
             </span>
             <Fresh share={1 - column.stale_share} />
           </li>

@@ -43,7 +43,7 @@ export function OverviewTab(props: TabProps) {
         <Section id="coverage" title="Index coverage" end={more("indices", "Segments")} width="third">
           <IndexCoverage indices={answer.indices} />
         </Section>
-        <DeclaredColumns columns={answer.declared} now={answer.made_at} />
+        <DeclaredColumns table={answer.table.id} columns={answer.declared} now={answer.made_at} />
         <UsedBy id={table.id} />
         {answer.staged.length ? (
           <Section id="staged" title="Staged work" note={plural(answer.staged.length, "attempt")} end={more("staged", "Commits under way")} flush>

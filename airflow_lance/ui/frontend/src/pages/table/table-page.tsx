@@ -11,6 +11,7 @@ import { PageLink } from "../../ui/links";
 import { Loading, Problem } from "../../ui/states";
 import { DiffTab } from "./diff-tab";
 import { DoctorTab } from "./doctor-tab";
+import { FailedTab } from "./failed-tab";
 import { FragmentsTab } from "./fragments-tab";
 import { IndicesTab } from "./indices-tab";
 import { OverviewTab } from "./overview-tab";
@@ -44,11 +45,16 @@ const TABS: readonly Tab[] = [
   { name: "indices", title: "Indices", count: (answer) => answer.indices.length, show: (props) => <IndicesTab {...props} /> },
   { name: "schema", title: "Schema", show: (props) => <SchemaTab {...props} /> },
   { name: "staged", title: "Staged work", count: (answer) => answer.staged.length, show: (props) => <StagedTab {...props} /> },
+  { name: "failed", title: "Failed rows", count: failedRows, show: (props) => <FailedTab {...props} /> },
   { name: "rows", title: "Rows", show: (props) => <RowsTab {...props} /> },
   { name: "storage", title: "Storage", show: (props) => <StorageTab {...props} /> },
   { name: "doctor", title: "Doctor", show: (props) => <DoctorTab {...props} /> },
   { name: "history", title: "Upkeep", show: (props) => <TableHistory {...props} /> },
 ];
+
+function failedRows(answer: TableAnswer): number {
+  return answer.declared.reduce((sum, column) => sum + column.failed_rows, 0);
+}
 
 export function TablePage({ id, route }: { id: string; route: Route }) {
   const table = useResource<TableAnswer>(apiPath(["tables", id]));
