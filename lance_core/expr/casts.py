@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -17,9 +17,9 @@ from pyarrow import compute
 from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
 from lance_core.expr import decimals
-from lance_core.expr.coerce import Value, cast, family_of, instant_scalar, is_scalar, plain, repeat
-from lance_core.expr.literals import parse_instant, parse_time
+from lance_core.expr.coerce import Value, cast, family_of, is_scalar, plain, repeat
 from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local, to_zone, zone_of
+from lance_core.expr.text_casts import cast_text, instant_of
 from lance_core.expr.type_names import arrow_type
 from lance_core.expr.value_text import is_list, leaf_type, with_leaf
 from lance_core.shortage import ARROW_ERRORS
@@ -37,7 +37,7 @@ _NAMES: Mapping[str, pa.DataType] = MappingProxyType(
         "float": pa.float32(), "real": pa.float32(), "double": pa.float64(),
         "text": pa.string(), "varchar": pa.string(), "char": pa.string(), "nvarchar": pa.string(), "string": pa.string(),
         "binary": pa.binary(), "varbinary": pa.binary(), "bytea": pa.binary(), "blob": pa.binary(),
-        "date": pa.date32(), "date32": pa.date32(), "time": pa.time64("us"),
+        "date": pa.date32(), "date32": pa.date32(), "time": pa.time64("ns"),
         "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
         "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(), "uint64": pa.uint64(),
         "float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(),
@@ -74,6 +74,8 @@ def cast_as(value: Value, target: pa.DataType, *, safe: bool) -> Value:
     """The same, to a type."""
     is_half_text = pa.types.is_float16(value.type) and family_of(target) == "text"
     subject = value if is_half_text else plain(value)
+    if family_of(subject.type) == "text" and (read := cast_text(subject, target, safe=safe)) is not None:
+        return read
     if not safe:
         return _convert(subject, target)
     if is_scalar(subject):
@@ -96,8 +98,6 @@ def _convert(value: Value, target: pa.DataType) -> Value:
     source, wanted = family_of(value.type), family_of(target)
     if source == "text" and zone_of(target) is not None:
         return _instants_of(value, target)
-    if source == "text" and wanted in _FROM_TEXT and is_scalar(value):
-        return cast(_FROM_TEXT[wanted](value.as_py()) if value.is_valid else constant(None, target), target)
     if source == "float" and wanted == "int":
         # SQL casts drop the fraction; Arrow's safe cast would refuse it, its unsafe one would wrap out-of-range values.
         return cast(pc.trunc(value), target)
@@ -128,16 +128,12 @@ def _convert(value: Value, target: pa.DataType) -> Value:
         return cast(cast(value, with_leaf(value.type, pa.int32())), target)
     if source in ("timestamp", "float", "decimal") and wanted in ("date", "timestamp", "float"):
         return cast(value, target, safe=False)
-    if source == "text" and wanted == "decimal":
-        return decimals.from_text(value, target)
     if source == "decimal" and wanted == "int":
         return cast(pc.trunc(value), target)
     if source == "int" and wanted == "float":
         return cast(value, target, safe=False)
     if source == "int" and wanted == "decimal":
         return decimals.rescale(cast(value, pa.decimal128(20, 0)), target)
-    if source == "text" and wanted == "date":
-        return _dates_of(value, target)
     return cast(value, target)
 
 
@@ -149,20 +145,12 @@ def _instants_of(value: Value, target: Any) -> Value:
     """Texts as points in time of a zone: one that names a zone is that instant, others are local time."""
     if is_scalar(value):
         return _instants_of(repeat(value, 1), target)[0]
-    found = [None if text is None else parse_instant(text) for text in value.to_pylist()]
+    found = [None if text is None else instant_of(text) for text in value.to_pylist()]
     own = 10**9 // PER_SECOND[target.unit]
-    ticks = pa.array([None if each is None else each.nanoseconds // own for each in found], pa.int64())
-    named = pa.array([each is not None and each.zone is not None for each in found], pa.bool_())
+    ticks = pa.array([None if each is None else each[0] // own for each in found], pa.int64())
+    named = pa.array([each is not None and each[1] for each in found], pa.bool_())
     local = cast_ticks(pc.if_else(named, constant(0, pa.int64()), ticks), pa.timestamp(target.unit))
     return pc.if_else(named, ticks.cast(target), to_zone(local, target.tz))
-
-
-def _dates_of(value: Value, target: pa.DataType) -> Value:
-    """Texts as dates; of timestamps, the days."""
-    try:
-        return cast(value, target)
-    except ARROW_ERRORS:
-        return cast(cast(value, pa.timestamp("s")), target, safe=False)
 
 
 def _bytes_of(value: Value) -> Value:
@@ -171,21 +159,6 @@ def _bytes_of(value: Value) -> Value:
         return _bytes_of(repeat(value, 1))[0]
     size = value.type.bit_width // 8
     return value.view(pa.binary(size)).cast(pa.binary())
-
-
-def _date_of(text: str) -> pa.Scalar[Any]:
-    """The day of a date or of a timestamp."""
-    days = parse_instant(text).nanoseconds // (86_400 * 10**9)
-    return constant(days, pa.int32()).cast(pa.date32())
-
-
-_FROM_TEXT: Mapping[str, Callable[[str], pa.Scalar[Any]]] = MappingProxyType(
-    {
-        "timestamp": lambda text: instant_scalar(parse_instant(text).nanoseconds),
-        "date": _date_of,
-        "time": lambda text: constant(parse_time(text)),
-    }
-)
 
 
 _TICKS = frozenset({"date", "timestamp", "time", "duration"})

@@ -25,8 +25,9 @@ from lance_core.arrow_numpy import constant, no_values
 from lance_core.errors import FilterError
 from lance_core.expr import decimals
 from lance_core.expr.ast import Instant
-from lance_core.expr.literals import parse_date, parse_instant, parse_time
+from lance_core.expr.literals import instant_or_none, parse_date, parse_instant, parse_time
 from lance_core.expr.local_time import cast_ticks, to_zone, with_zone, without_zone, zone_of
+from lance_core.expr.text_casts import cast_text
 from lance_core.expr.value_text import is_list, text_of
 
 pc: Any = compute  # the stubs know only some of what the kernels take
@@ -257,8 +258,8 @@ def _number_text(left: Value, right: Value) -> tuple[Value, Value]:
         raise FilterError(
             f"cannot compare {left.type} with the text {right.as_py()!r}", cure="Write the number without quotes."
         )
-    is_decimal = pa.types.is_decimal(left.type)
-    return unify(left, decimals.from_text(right, left.type) if is_decimal else cast(right, left.type))
+    read = cast_text(cast(right, pa.large_string()), left.type, safe=False)
+    return unify(left, cast(right, left.type) if read is None else read)
 
 
 def _date_int(left: Value, right: Value) -> tuple[Value, Value]:
@@ -386,10 +387,13 @@ _RULES: dict[tuple[str, str], Callable[[Value, Value], tuple[Value, Value]]] = {
     ("duration", "duration"): _durations,
     ("date", "text"): _from_text(lambda text: _date_or_instant(text)),
     ("timestamp", "text"): _from_text(lambda text: instant_of(parse_instant(text))),
-    ("time", "text"): _from_text(lambda text: constant(parse_time(text))),
+    ("time", "text"): _from_text(lambda text: constant(parse_time(text), pa.int64()).cast(pa.time64("ns"))),
 }
 
 
 def _date_or_instant(text: str) -> pa.Scalar[Any]:
-    instant = parse_instant(text)
-    return constant(parse_date(text)) if instant.nanoseconds % (86_400 * 10**9) == 0 else instant_scalar(instant.nanoseconds)
+    """A day, or a point in time that no day is equal to."""
+    days, found = parse_date(text), instant_or_none(text)
+    if found is not None and found.nanoseconds % (86_400 * 10**9):
+        return instant_scalar(found.nanoseconds)
+    return constant(days, pa.int32()).cast(pa.date32())

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from itertools import repeat as forever
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,6 @@ from lance_core.errors import FilterError
 
 pc: Any = compute  # the stubs know only some of what the kernels take
 Value = Any
-_MOST = 100
 _ALL_DIGITS = Context(prec=200)
 
 
@@ -103,26 +102,6 @@ def from_float(value: Value, target: Any) -> Value:
             raise FilterError(f"{item} does not fit {target}", cure="Use TRY_CAST for null instead.")
         found.append(_away(float(scaled)))
     return of_digits(found, target)
-
-
-def from_text(value: Value, target: Any) -> Value:
-    """Text as decimals, halves away from zero. FilterError for what is no number."""
-    if isinstance(value, pa.Scalar):
-        return from_text(_array([value]), target)[0]
-    found: list[int | None] = []
-    for item in value.to_pylist():
-        try:
-            number = None if item is None else Decimal(item.strip())
-        except InvalidOperation as error:
-            raise FilterError(f"{item!r} is not a number", cure="Use TRY_CAST for null instead.") from error
-        if number is not None and (not number.is_finite() or number.adjusted() > _MOST):
-            raise FilterError(f"{item!r} does not fit {target}", cure="Use TRY_CAST for null instead.")
-        found.append(None if number is None else _whole(number.scaleb(target.scale, _ALL_DIGITS)))
-    return of_digits(found, target)
-
-
-def _whole(number: Decimal) -> int:
-    return int(number.to_integral_value(ROUND_HALF_UP))
 
 
 def _away(number: float) -> int:

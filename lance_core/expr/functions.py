@@ -282,6 +282,19 @@ _PARTS: Mapping[str, Callable[[Value], Value]] = MappingProxyType(
         "minute": pc.minute, "second": pc.second, "doy": pc.day_of_year,
         "isodow": lambda value: pc.day_of_week(value, count_from_zero=False, week_start=1),
         "dow": lambda value: pc.day_of_week(value, count_from_zero=True, week_start=7),
+        "isoyear": lambda value: pc.struct_field(pc.iso_calendar(value), "iso_year"),
+    }
+)  # fmt: skip
+_OTHER_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        other: name
+        for name, others in {
+            "year": "y yr yrs years", "quarter": "qtr quarters", "month": "mon mons months", "week": "w weeks",
+            "day": "d days", "hour": "h hr hrs hours", "minute": "m min mins minutes", "second": "s sec secs seconds",
+            "millisecond": "ms msec msecs msecond mseconds milliseconds",
+            "microsecond": "us usec usecs usecond useconds microseconds", "nanosecond": "nsec nsecs nanoseconds",
+        }.items()
+        for other in others.split()
     }
 )  # fmt: skip
 
@@ -347,8 +360,11 @@ _DURATIONS: Mapping[str, int] = MappingProxyType(
 
 
 def _date_part(part: Value, value: Value) -> Value:
-    name = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
+    given = str(part.as_py()).lower() if isinstance(part, pa.Scalar) else ""
+    name = _OTHER_PARTS.get(given, given)
     if pa.types.is_duration(value.type):
+        if is_scalar(value):
+            raise FilterError("date_part takes the part of a column of durations, not of a constant one")
         return _duration_part(name, value)
     if name in _FINE:
         return _fine_part(name, value)
@@ -359,7 +375,7 @@ def _date_part(part: Value, value: Value) -> Value:
         local = cast(local, pa.timestamp("s"), safe=False)  # a date has hours, minutes and seconds: none
     near, eras = _near(local)
     found = cast(_PARTS[name](near), pa.int32())
-    if eras is None or name != "year":
+    if eras is None or name not in ("year", "isoyear"):
         return found
     years = pc.add(cast(found, pa.int64()), pc.multiply(eras, constant(400, pa.int64())))
     return cast(years, pa.int32())

@@ -50,6 +50,8 @@ def _lists(name: str, fewest: int, most: int, function: Callable[..., Any], *, i
 
     def call(*given: Value) -> Value:
         values = [plain_item(value) for value in given]
+        if name in _NULL_OF_NULL and pa.types.is_null(values[0].type):
+            return made_of((None for _ in rows_of(values)), pa.null(), values)
         kinds = [
             _item_type(value.type, name) if number == items[0] or number in items[1:] else value.type
             for number, value in enumerate(values)
@@ -65,6 +67,12 @@ def _lists(name: str, fewest: int, most: int, function: Callable[..., Any], *, i
         return made_of((function(*row) for row in rows_of(values)), kind, values)
 
     return fewest, most, call
+
+
+_NULL_OF_NULL = frozenset(
+    {"array_replace", "array_replace_n", "array_replace_all", "array_reverse", "array_sort", "array_distinct"}
+)
+"""Officially null for no list; the others make a list, of nothing."""
 
 
 def _of(name: str, fewest: int, most: int, function: Callable[..., Any], kind: pa.DataType | None) -> Row:
@@ -238,7 +246,8 @@ def _make(*given: Value) -> Value:
 def _repeat_item(given: Value, count: Value) -> Value:
     values = [plain_item(given), plain(count)]
     rows = (None if times is None else [item] * _size(times) for item, times in rows_of(values))
-    return made_of(rows, pa.list_(values[0].type), values)
+    kind = values[0].type
+    return made_of(rows, pa.large_list(kind) if pa.types.is_large_list(kind) else pa.list_(kind), values)
 
 
 def _size(times: int) -> int:

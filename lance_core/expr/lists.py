@@ -89,7 +89,9 @@ def array_has_any(lists: Value, wanted: Value) -> Value:
 
 @_of_rows
 def array_has_all(lists: Value, wanted: Value) -> Value:
-    """Whether each list holds every one of the items."""
+    """Whether each list holds every one of the items; of none also one that is null."""
+    if isinstance(wanted, pa.ListScalar) and wanted.is_valid and not len(wanted):
+        return TRUE if is_scalar(lists) else repeat(TRUE, len(lists))
     if not is_scalar(wanted) or _has_floats(lists):
         return _by_sets(lists, wanted, "array_has_all", lambda held, asked: asked <= held)
     rows = _require_list(lists, "array_has_all")

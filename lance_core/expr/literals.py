@@ -12,6 +12,7 @@ import re
 
 from lance_core.errors import FilterError
 from lance_core.expr.ast import Days, Instant
+from lance_core.expr.text_casts import read_date, read_instant, read_time
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _SECOND = 1_000_000_000
@@ -88,18 +89,31 @@ def interval_text(value: dt.timedelta) -> str:
 def parse_instant(text: str) -> Instant:
     """A timestamp: ISO 8601 date, optionally time, fraction and zone; without a zone it means UTC.
 
+    What CAST reads as a timestamp, and what people write besides: `2020-1-5`, a time without seconds, spaces around.
+
     >>> parse_instant("1970-01-01 00:00:01.5")
     Instant(nanoseconds=1500000000, zone=None)
     """
+    found = instant_or_none(text)
+    if found is None:
+        raise FilterError(f"{text!r} is not a timestamp", cure="Write it as 2020-01-31 or 2020-01-31T23:59:59.5+02:00.")
+    return found
+
+
+def instant_or_none(text: str) -> Instant | None:
+    """The same; None for what is no timestamp."""
+    read = read_instant(text)
+    if read is not None:
+        return Instant(read[0], "UTC" if read[1] else None)
     match = _STAMP.match(text)
     if match is None:
-        raise FilterError(f"{text!r} is not a timestamp", cure="Write it as 2020-01-31 or 2020-01-31T23:59:59.5+02:00.")
+        return None
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     try:
         days = dt.date(int(year), int(month), int(day)).toordinal() - _EPOCH
         clock = dt.time(int(hour or 0), int(minute or 0), int(second or 0))
-    except ValueError as error:
-        raise FilterError(f"{text!r} is not a timestamp: {error}") from None
+    except ValueError:
+        return None
     seconds = days * 86_400 + clock.hour * 3_600 + clock.minute * 60 + clock.second - _zone_seconds(zone)
     return Instant(seconds * _SECOND + int((fraction or "0").ljust(9, "0")), zone)
 
@@ -111,25 +125,23 @@ def _zone_seconds(zone: str | None) -> int:
     return (1 if zone[0] == "+" else -1) * (int(digits[:2]) * 3_600 + int(digits[2:]) * 60)
 
 
-def parse_date(text: str) -> dt.date:
-    """A date, or the date of a timestamp at midnight.
+def parse_date(text: str) -> int:
+    """Days since 1970 of a date, or of a timestamp.
 
-    >>> parse_date("2020-01-05")
-    datetime.date(2020, 1, 5)
+    >>> parse_date("2020-01-05"), parse_date("20200105"), parse_date("2020-01-05T23:59:59")
+    (18266, 18266, 18266)
     """
-    days, rest = divmod(parse_instant(text).nanoseconds, 86_400 * _SECOND)
-    if rest:
-        raise FilterError(f"{text!r} is not a date", cure="Compare with a timestamp instead.")
-    return dt.date.fromordinal(days + _EPOCH)
+    days = read_date(text)
+    return parse_instant(text).nanoseconds // (86_400 * _SECOND) if days is None else days
 
 
-def parse_time(text: str) -> dt.time:
-    """A time of day.
+def parse_time(text: str) -> int:
+    """A time of day in nanoseconds.
 
-    >>> parse_time("03:00:00")
-    datetime.time(3, 0)
+    >>> parse_time("03:00:00"), parse_time("3:00 pm") // 10**9
+    (10800000000000, 54000)
     """
-    try:
-        return dt.time.fromisoformat(text.strip())
-    except ValueError:
-        raise FilterError(f"{text!r} is not a time", cure="Write it as 23:59:59.") from None
+    found = read_time(text.strip())
+    if found is None or found >= 86_400 * _SECOND:
+        raise FilterError(f"{text!r} is not a time", cure="Write it as 23:59:59.")
+    return found

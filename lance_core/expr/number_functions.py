@@ -69,7 +69,7 @@ def _float(kernel: Callable[..., Any]) -> Callable[..., Value]:
             if family_of(value.type) not in _NUMBERS:
                 raise FilterError(f"expected a number, got {value.type}", cure="CAST it.")
         narrow = all(value.type == pa.float32() or is_scalar(value) for value in values)
-        kind = pa.float32() if narrow and not all(is_scalar(value) for value in values) else pa.float64()
+        kind = pa.float32() if narrow and any(value.type == pa.float32() for value in values) else pa.float64()
         return kernel(*(cast(value, kind, safe=False) for value in values))
 
     return function
@@ -109,7 +109,9 @@ def _trunc(value: Value, digits: Value | None = None) -> Value:
 
 
 def _whole_of(number: Value) -> Value:
-    """Where no digits are given, -0.0 becomes 0.0."""
+    """Where no digits are given, -0.0 of a column becomes 0.0."""
+    if is_scalar(number):
+        return pc.trunc(number)
     zero = constant(0.0, number.type)
     return pc.if_else(pc.equal(number, zero), zero, pc.trunc(number))
 
@@ -246,9 +248,13 @@ def _vectors(function: Callable[..., Any], *, makes_list: bool = False) -> Calla
     return call
 
 
+def _distance(left: Any, right: Any) -> Any:
+    return np.sqrt(((left - right) ** 2).sum()) if len(left) else -0.0
+
+
 def _cosine_distance(left: Any, right: Any) -> Any:
-    lengths = np.sqrt(left @ left) * np.sqrt(right @ right)
-    return None if lengths == 0 else 1 - (left @ right) / lengths
+    squares = left @ left, right @ right
+    return None if 0 in squares else 1 - (left @ right) / (np.sqrt(squares[0]) * np.sqrt(squares[1]))
 
 
 def _normalized(items: Any) -> Any:
@@ -258,7 +264,7 @@ def _normalized(items: Any) -> Any:
 
 _VECTORS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
-        "array_distance": (2, 2, _vectors(lambda left, right: np.sqrt(((left - right) ** 2).sum()))),
+        "array_distance": (2, 2, _vectors(_distance)),
         "inner_product": (2, 2, _vectors(lambda left, right: left @ right)),
         "cosine_distance": (2, 2, _vectors(_cosine_distance)),
         "array_normalize": (1, 1, _vectors(_normalized, makes_list=True)),

@@ -28,7 +28,7 @@ from lance_core.expr.evaluate import evaluate_value, type_of
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _INT32 = frozenset({"length", "char_length", "character_length", "octet_length", "date_part", "datepart"})
-_FINE_PARTS = (ast.Literal("epoch"), ast.Literal("nanosecond"))
+_FINE_PARTS = ("epoch", "nanosecond", "nanoseconds", "nsec", "nsecs")
 _UINT64 = frozenset({"array_length", "list_length", "cardinality"})
 _NULL_AT_TIMES = frozenset({"random", "uuid", "try_cast_to_type"})
 """Nullable whatever they give, as the official library says."""
@@ -120,8 +120,12 @@ def _text_of(parts: list[Expr], schema: pa.Schema) -> pa.DataType | None:
     return pa.large_string() if wide else pa.string() if narrow else None
 
 
+def _constant_of(expr: Expr) -> str:
+    return str(expr.value).lower() if isinstance(expr, ast.Literal) else ""
+
+
 def _call_type(expr: ast.Call, schema: pa.Schema) -> pa.DataType | None:
-    if expr.name in ("date_part", "datepart") and expr.arguments[0] in _FINE_PARTS:
+    if expr.name in ("date_part", "datepart") and _constant_of(expr.arguments[0]) in _FINE_PARTS:
         return None  # what is computed has the right type
     if expr.name in _INT32:
         return pa.int64() if stored_type(expr.arguments[-1], schema) == pa.large_string() else pa.int32()

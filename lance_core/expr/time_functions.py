@@ -26,8 +26,9 @@ from lance_core.arrow_numpy import constant
 from lance_core.errors import FilterError
 from lance_core.expr.casts import cast_to
 from lance_core.expr.coerce import Value, as_text, cast, family_of, instant_scalar, is_scalar, plain
-from lance_core.expr.literals import parse_instant
+from lance_core.expr.literals import parse_date, parse_instant
 from lance_core.expr.local_time import PER_SECOND, cast_ticks, to_local, with_zone, without_zone, zone_of
+from lance_core.expr.read_formats import read_formatted
 from lance_core.expr.rows import made_of, rows_of
 from lance_core.expr.time_formats import Moment
 
@@ -109,17 +110,9 @@ def _read(text: str | None, *formats: str | None, unit: str) -> int | None:
     if not formats:
         return parse_instant(text).nanoseconds * per_second // 10**9
     for form in formats:
-        if form is not None and (found := _parsed(text, form)) is not None:
-            return (found - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) * per_second // 10**6
+        if form is not None and (found := read_formatted(text, form)) is not None:
+            return found * per_second // 10**9
     raise FilterError(f"{text!r} fits none of the formats {', '.join(map(repr, formats))}")
-
-
-def _parsed(text: str, form: str) -> dt.datetime | None:
-    try:
-        found = dt.datetime.strptime(text, form.replace("%.f", ".%f").replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S"))
-    except ValueError:
-        return None
-    return found if found.tzinfo is None else found.astimezone(dt.timezone.utc).replace(tzinfo=None)
 
 
 def _to_date(value: Value, *formats: Value) -> Value:
@@ -137,10 +130,10 @@ def _day(text: str | None, *formats: str | None) -> int | None:
     if text is None:
         return None
     if not formats:
-        return parse_instant(text).nanoseconds // (86_400 * 10**9)
+        return parse_date(text)
     for form in formats:
-        if form is not None and (found := _parsed(text, form)) is not None:
-            return found.toordinal() - _EPOCH
+        if form is not None and (found := read_formatted(text, form)) is not None:
+            return found // (86_400 * 10**9)
     raise FilterError(f"{text!r} fits none of the formats {', '.join(map(repr, formats))}")
 
 

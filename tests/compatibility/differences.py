@@ -56,6 +56,7 @@ def _units(found: Difference) -> bool:
     text = found.expression
     units |= {"us"} if "timestamp '" in text or "AS TIMESTAMP" in text.upper() or "interval '" in text else set()
     units |= {"d"} if any(kind.startswith("date") for kind in kinds) or " AS DATE)" in text or "date '" in text else set()
+    units |= {unit[0].lower() for unit in re.findall(r"'(?:Timestamp|Duration|Time\d\d)\((\w+)", text)}
     units |= {"n"} if re.search(r"\b(to_timestamp\w*|date_trunc|from_unixtime)\(", text) else set()
     if not (len(units) > 1 and _PUT_TOGETHER.search(text)):
         return False
@@ -158,6 +159,8 @@ def _half(found: Difference) -> bool:
     """Half floats together with whole numbers or decimals that they do not hold."""
     others = _has(found, *_NARROW, "decimal", "list<item: int", "large_list<item: int")
     operates = re.search(r" (\+|-|\*|/|%) |\w\(", found.expression)
+    if "'Float16'" in found.expression and re.search(r"\b\d{5,}\b", found.expression):
+        return found.kind in ("value", "rows", "refused")  # a constant beside one
     return _has(found, "halffloat") and others and operates is not None and found.kind in ("value", "rows", "refused")
 
 
@@ -174,7 +177,10 @@ def _zoned_minus(found: Difference) -> bool:
     """A point in time with a zone less one that has none, or the other way round."""
     zoned = any("tz=" in kind for kind in _columns(found).values())
     bare = any(kind.startswith(("timestamp", "date")) and "tz=" not in kind for kind in _columns(found).values())
-    literal = re.search(r"(timestamp|date) '|AS (DATE|TIMESTAMP)\)|date_trunc\('\w+', '", found.expression, re.IGNORECASE)
+    literal = re.search(
+        r"(timestamp|date) '|AS (DATE|TIMESTAMP)\)|date_trunc\('\w+', '|to_timestamp\w*\('", found.expression, re.IGNORECASE
+    )
+    zoned = zoned or "Some(" in found.expression
     return zoned and (bare or literal is not None) and " - " in found.expression and "duration" in found.theirs
 
 
@@ -182,6 +188,8 @@ def _zeros(found: Difference) -> bool:
     """A comparison of floats, none of them a constant, where one of the rows has a zero."""
     compares = re.search(r" (=|!=|<|<=|>|>=|IN|BETWEEN|FROM) \(?(-?[a-zA-Z(])|\bnullif\(", found.expression)
     nulls = _type(found.theirs) == "bool" and _only(found.theirs, "None")
+    if re.search(r"\(0\.0, ?-0\.0\)|\(-0\.0, ?0\.0\)", found.expression):
+        return found.kind == "value"
     return (
         compares is not None
         and not nulls
@@ -211,6 +219,8 @@ def _null_in_list(found: Difference) -> bool:
     if constant and _only(found.theirs, "False") and _only(found.mine, "None"):
         return True  # of an empty one
     made = any(each.startswith(("[", "make_array(", "make_list(")) for each in lists)
+    if made and any("0.0" in each and "NULL" in each for each in lists):
+        return _only(found.theirs, "None", "True") and _only(found.mine, "False")  # zeros are equal there as well
     return made and _only(found.theirs, "None") and _only(found.mine, "False")
 
 
@@ -292,6 +302,20 @@ def _named_zone(found: Difference) -> bool:
     return names is not None and zoned and found.kind in ("value", "rows")
 
 
+def _time_beside_date(found: Difference) -> bool:
+    """A date beside a constant text that names a time of day as well."""
+    is_date = _has(found, "date") or re.search(r"\bdate '|AS DATE\)", found.expression, re.IGNORECASE) is not None
+    return (
+        is_date and re.search(r"'\d{4}-\d\d-\d\d[T ]\d\d:", found.expression) is not None and found.kind in ("value", "rows")
+    )
+
+
+def _hour_alone(found: Difference) -> bool:
+    """A format that has hours and no minutes."""
+    reads = _calls(found, r"to_timestamp\w*", "to_unixtime", "to_date")
+    return reads and re.search("%[HkIl]", found.expression) is not None and re.search("%[MTRrXc]", found.expression) is None
+
+
 KEPT = (
     Kept("zones of constants", "z_nyc < timestamp '2024-10-27T01:00:00Z'", _named_zone),
     Kept("subtraction across zones", "z_ind - ts_us", _zoned_minus),
@@ -341,10 +365,13 @@ KEPT = (
         "timestamp constants",
         "date_trunc('hour', timestamp '2020-02-29 00:00:00')",
         lambda d: (
-            d.kind == "type"
-            and re.search("timestamp '|AS TIMESTAMP", d.expression, re.I) is not None
-            and "[ns" in _type(d.theirs)
-            and "[us" in _type(d.mine)
+            re.search("arrow_cast\\(timestamp '", d.expression) is not None
+            or (
+                d.kind == "type"
+                and re.search("timestamp '|AS TIMESTAMP", d.expression, re.I) is not None
+                and "[ns" in _type(d.theirs)
+                and "[us" in _type(d.mine)
+            )
         ),
     ),
     Kept("timestamps of numbers", "to_unixtime(CAST(i32 AS timestamp))", _counted),
@@ -388,6 +415,28 @@ KEPT = (
     Kept("slices of null", "array_append(array_slice(li, 0, -1), 7)", _sliced),
     Kept("signs of NaN", "array_min(make_array(f64 - f64, 1.0))", _nan),
     Kept("rounded decimals", "coalesce(round(dec, 0), dec)", _rounded),
+    Kept(
+        "parts of durations",
+        "date_part('epoch', dur_ms)",
+        lambda d: _calls(d, "date_part", "datepart", "extract") and _has(d, "duration[ms", "duration[us", "duration[ns"),
+    ),
+    Kept("hours without minutes", "to_timestamp('2020-01-02 03', '%Y-%m-%d %H')", _hour_alone),
+    Kept("times beside dates", "nullif(d32, '2020-02-29T12:30:00')", _time_beside_date),
+    Kept("smallest integer", "CAST(-9223372036854775808 AS string)", lambda d: "-9223372036854775808" in d.expression),
+    Kept(
+        "hours of a date",
+        "arrow_cast('2020-02-29T12:30:45Z', 'Date64')",
+        lambda d: (
+            "'Date64'" in d.expression
+            and "date64" in d.mine
+            and re.search(r"\('date', -?\d+\.0*[1-9]", d.theirs) is not None
+        ),
+    ),
+    Kept(
+        "lists of nulls",
+        "array_remove([NULL], NULL)",
+        lambda d: "list<item: null>" in _type(d.mine) and _calls(d, r"(array|list)_(concat|cat|union|remove\w*)"),
+    ),
 )
 
 

@@ -6,6 +6,8 @@ import os
 import random
 import re
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from tests.compatibility.expression_tables import clock_rows, edge_rows, ordinar
 from tests.compatibility.expressions import SIGNATURES, UNASKED, Expressions
 from tests.compatibility.plain_tables import PLAIN
 from tests.compatibility.plain_texts import PLAIN_TEXTS
+from tests.compatibility.written_expressions import written
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
 TABLES = {"edges": edge_rows, "ordinary": ordinary_rows, "clocks": clock_rows}
@@ -48,6 +51,27 @@ def compare(
         if new:
             (types if new[0].kind == "type" else values).append(str(new[0]))
     return values, types, sum(sweep.answered for sweep in sweeps)
+
+
+@dataclass
+class _Written:
+    """Written expressions as a supply of them."""
+
+    left: Iterator[str]
+
+    def expression(self) -> str:
+        return next(self.left)
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds"), [(240, 20.0), pytest.param(20_000, 1500.0, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_written_expressions(sweeps: list[Sweep], count: int, seconds: float) -> None:
+    seed = int(os.environ.get("LANCE_TEST_SEED", time.time_ns() % 10**6))
+    values, types, answered = compare(sweeps[1:2], _Written(iter(written(seed))), count, seconds)  # type: ignore[arg-type]
+    assert answered > count / 8, f"seed {seed}"
+    assert values == [], f"seed {seed}"
+    assert len(types) <= count / 1000, f"seed {seed}: {types}"
 
 
 def test_every_function_is_asked() -> None:

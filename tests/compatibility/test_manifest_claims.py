@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
+from lance_core.format.index import IndexDetails
 from lance_core.format.manifest import Manifest, WriterVersion
+from lance_core.index.base import IndexKind
+from lance_core.index.registry import KINDS
 from lance_core.wire.manifest_file import decode_manifest_file, encode_manifest_file
 
 ROWS = pa.table({"a": [1, 2, 3]})
@@ -105,3 +109,27 @@ def test_a_fragment_of_a_large_table_is_checked_when_it_is_read(tmp_path: Path, 
     path = edited(table_of(tmp_path / "t", ["2.2"]), lambda manifest: replace(manifest, reader_feature_flags=2))
     with pytest.raises(CorruptFileError, match="row ids"):
         lance_core.dataset(str(path)).to_table()
+
+
+@pytest.mark.parametrize("claimed", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("column", ["t", "l", "f"])
+def test_an_index_of_a_kind_that_its_column_cannot_have(tmp_path: Path, claimed: IndexKind, column: str) -> None:
+    """Whoever wrote the manifest changed the kind of the index: optimising it ends typed, and so does a filter."""
+    rows = pa.table({"t": ["a", "b"], "l": [["a"], ["b"]], "f": [1.5, 2.5]})
+    uri = str(tmp_path / "t")
+    lance_core.write_dataset(rows, uri)
+    opened = lance_core.dataset(uri)
+    opened.create_scalar_index(column, "LABEL_LIST" if column == "l" else "BTREE")
+    lance_core.write_dataset(rows, uri, mode="append")
+    details = IndexDetails(f"/lance.table.{claimed.details}", b"")
+
+    def forged(manifest: Manifest) -> Manifest:
+        return replace(manifest, indices=tuple(replace(index, details=details) for index in manifest.indices))
+
+    edited(tmp_path / "t", forged)
+    for act in (
+        lambda table: table.optimize.optimize_indices(),
+        lambda table: table.to_table(filter="t = 'a' and f > 1 and array_has(l, 'a')"),
+    ):
+        with contextlib.suppress(LanceError):
+            act(lance_core.dataset(uri))

@@ -18,6 +18,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from lance_core.arrow.to_arrow import value_type_of
 from lance_core.commit.naming import INDEX_CHECKSUMS_HINT, INDEX_CHECKSUMS_KIND
 from lance_core.commit.naming import index_uuid as new_index_uuid
@@ -57,17 +59,20 @@ def parse_index_request(
     kind = kind_by_name(index_type) if isinstance(index_type, str) else None
     if kind is None:
         raise _unknown_kind(index_type)
-    value_type = value_type_of(schema, schema.find(column))
+    _check_type(column, kind, value_type_of(schema, schema.find(column)))
+    for key in parameters:
+        if key not in kind.parameters:
+            raise TypeError(unknown_parameter(kind.name, key, kind.parameters))
+    return IndexRequest(column, kind, name or f"{column}_idx", dict(parameters), bool(name))
+
+
+def _check_type(column: str, kind: IndexKind, value_type: pa.DataType) -> None:
     if not kind.accepts(value_type):
         fitting = ", ".join(other.name for other in KINDS if other.accepts(value_type)) or "none"
         raise WrongTypeError(
             f"column {column!r} has type {value_type}, which {kind.name} indices do not support",
             cure=f"Kinds of scalar indices for that type: {fitting}.",
         )
-    for key in parameters:
-        if key not in kind.parameters:
-            raise TypeError(unknown_parameter(kind.name, key, kind.parameters))
-    return IndexRequest(column, kind, name or f"{column}_idx", dict(parameters), bool(name))
 
 
 def _unknown_kind(index_type: object) -> UnknownIndexKindError:
@@ -127,6 +132,7 @@ def build_segment(
     manifest = snapshot.manifest
     item = manifest.schema.find(request.column)
     kind, value_type = request.kind, value_type_of(manifest.schema, item)
+    _check_type(request.column, kind, value_type)  # the kind of an index that is there is what a manifest says
     details = encode_details(kind.describe(value_type, request.parameters))
     stable = manifest.uses_stable_row_ids
     if stable and not may_hold_ids(details):
