@@ -5,8 +5,8 @@
     read_formatted("29.02.20 3:04 pm", "%d.%m.%y %I:%M %p")    -> nanoseconds since 1970
     read_formatted("2020-02-29 x", "%Y-%m-%d")                 -> None: a letter is left
 
-Blanks of a format stand for any number of blanks, none too, and numbers may have blanks before them. What stands there twice has
-to agree: a Friday that was a Saturday is no date. Where a format has no minutes, the rest of the time is zero.
+Blanks of a format stand for any number of blanks, none too, and numbers may have blanks before them. What stands there
+twice has to agree: a Friday that was a Saturday is no date. Where a format has no minutes, the rest of the time is zero.
 """
 
 from __future__ import annotations
