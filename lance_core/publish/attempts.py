@@ -23,7 +23,7 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.publish.decisions import DecisionState, last_of, look, look_many
 from lance_core.publish.model import Attempt, StagedEntry, StagedTransaction
-from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+from lance_core.publish.records import FORMAT, is_number, parse_record, read_record, write_record
 from lance_core.publish.staged_properties import num_new_fragments
 
 log = logging.getLogger(__name__)
@@ -213,7 +213,7 @@ def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
     if record is None:
         return None
     plain, renewed = record.get("attempt"), record.get("renewed")
-    if not isinstance(plain, Mapping) or isinstance(renewed, bool) or not isinstance(renewed, (int, float)):
+    if not isinstance(plain, Mapping) or not is_number(renewed):
         raise CorruptFileError(f"{path}: attempt or renewed is missing or has a wrong type")
     attempt = parse_record(Attempt, plain, where=path)
     if record_path(attempt.identity, attempt.attempt) != path:

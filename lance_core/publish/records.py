@@ -186,7 +186,8 @@ def _is_count(value: Any) -> bool:
     return _is_integer(value) and 0 <= value <= _MAX_INTEGER
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value of a record is a finite number of 64 bits."""
     if _is_integer(value):
         return bool(abs(value) <= _MAX_INTEGER)
     return isinstance(value, float) and math.isfinite(value)
@@ -201,7 +202,7 @@ def _scalar(is_right: Callable[[Any], bool], expected: str) -> Callable[[object,
     return check
 
 
-_NUMBER = _scalar(_is_number, "a number")
+_NUMBER = _scalar(is_number, "a number")
 
 RULES = Rules(
     {

@@ -15,10 +15,13 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.io.resolve import resolve_store
 from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.edits import DeleteSpec, ReplaceWhereSpec
 from lance_core.jobs.specs.spec import CommitSpec, SourceSpec
+from lance_core.publish.attempts import list_staged
+from lance_core.publish.collect import collect_garbage
 from lance_core.publish.records import work_digest
 
 CALLS: list[str] = []
@@ -193,3 +196,20 @@ def test_references_are_found_at_any_depth() -> None:
         value = {"a": [value]}
     assert not is_plain({"kind": "build_index", "column": "id", "index_type": "BTREE", "parameters": value})
     assert os.environ.get("HOME") is not None
+
+
+@pytest.mark.parametrize(
+    "renewed", ["1" + "0" * 400, "1e400", "18446744073709551616", "true", '"1"', "null", "NaN"]
+)
+def test_a_lease_that_no_clock_shows_damages_its_record_alone(uri: str, renewed: str) -> None:
+    run_job(DeleteSpec(uri=uri, identity=str(uuid.uuid4()), predicate="id = 1"))
+    (started,) = Path(uri).glob("_lance_core/staged/*.started.json")
+    plain = json.loads(started.read_text())
+    plain["renewed"] = "HERE"
+    started.write_text(json.dumps(plain).replace('"HERE"', renewed))
+    store = resolve_store(uri)
+    actions: tuple[Callable[[Any], object], ...] = (list_staged, collect_garbage)
+    for action in actions:
+        with suppress(LanceError):
+            action(store)
+    assert ids(uri) == [*range(10)]
