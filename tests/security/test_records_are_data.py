@@ -198,9 +198,7 @@ def test_references_are_found_at_any_depth() -> None:
     assert os.environ.get("HOME") is not None
 
 
-@pytest.mark.parametrize(
-    "renewed", ["1" + "0" * 400, "1e400", "18446744073709551616", "true", '"1"', "null", "NaN"]
-)
+@pytest.mark.parametrize("renewed", ["1" + "0" * 400, "1e400", "18446744073709551616", "true", '"1"', "null", "NaN"])
 def test_a_lease_that_no_clock_shows_damages_its_record_alone(uri: str, renewed: str) -> None:
     run_job(DeleteSpec(uri=uri, identity=str(uuid.uuid4()), predicate="id = 1"))
     (started,) = Path(uri).glob("_lance_core/staged/*.started.json")
