@@ -37,7 +37,7 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         max_spent: end when functions have spent so much, by the names of their `Computed`, as `{"usd": 20}`.
         concurrency: calls of a function that are made at once, in threads of each task.
         calls_per_second: calls that begin in a second at most, for each task.
-        rows_per_task: on Spark, a task takes fragments of about so many rows, and makes the function once. (templated)
+        rows_per_task: on Spark, a task takes fragments of about so many rows. (templated)
         canary: rows of each column that are computed first, for `gates`; 1,000 where there are gates. (templated)
         canary_fragments: in place of it, the rows of so many fragments.
         dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.

@@ -3,7 +3,7 @@
 ::
 
     def embed(batch, *, size): ...                         an Arrow array, or anything that becomes one, a value for each row
-    class Embed:                                           made once for a refresh with the declaration's arguments
+    class Embed:                                           made once with the declaration's arguments (`computed.models`)
         def setup(self): ...                               optional: load the model
         def __call__(self, batch): ...
         def close(self): ...                               optional
@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from lance_core.computed.declaration import Declaration
 from lance_core.computed.limits import Computed, Meter, Pace
+from lance_core.computed.models import Models, OwnModel
 from lance_core.computed.policies import seconds_before, shown_error
 from lance_core.errors import InputError
 from lance_core.expr import ast, evaluate_value, parse_value
@@ -50,13 +51,15 @@ class Computation:
         *,
         meter: Meter | None = None,
         pace: Pace | None = None,
+        models: Models | None = None,
     ) -> None:
         self._field, self.kind = field, field.type
         self.name, self.policy = declaration.expression, declaration.policy
         self.meter = meter or Meter()
         self.code_changed = False
         self._pace = pace or Pace(None)
-        self._close: Callable[[], Any] = lambda: None
+        self._models: Models = models or OwnModel()
+        self._model: Callable[[pa.RecordBatch], Any] | None = None
         self._failures = self._failed_rows = 0
         if declaration.kind == "sql":
             expr = parse_value(declaration.expression, schema)
@@ -78,10 +81,8 @@ class Computation:
     def _loaded(self, found: Any, arguments: Mapping[str, Any]) -> Callable[[pa.RecordBatch], Any]:
         if not inspect.isclass(found):
             return lambda batch: found(batch, **arguments)
-        made: Any = found(**arguments)
-        getattr(made, "setup", lambda: None)()
-        self._close = getattr(made, "close", self._close)
-        call: Callable[[pa.RecordBatch], Any] = made
+        call: Callable[[pa.RecordBatch], Any] = self._models.take(found, arguments)
+        self._model = call
         return call
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
@@ -144,13 +145,14 @@ class Computation:
         if self._failures <= _FAILURES_TOLD:
             log.warning("%s failed for %d rows: %s", self.name, num_rows, shown)
 
-    def close(self) -> None:
-        """Let go of what the function holds."""
+    def close(self, *, is_sound: bool = True) -> None:
+        """Let go of what the function holds; `is_sound`: no call ended the work."""
         if self._failures > _FAILURES_TOLD:
             log.warning(
                 "%s failed for %d rows in all: `lance refresh URI --failed` lists them", self.name, self._failed_rows
             )
-        self._close()
+        if self._model is not None:
+            self._models.give_back(self._model, is_sound=is_sound)
 
 
 def row_by_row(compute: Computation, batch: pa.RecordBatch) -> tuple[list[Any], list[str]]:

@@ -17,6 +17,7 @@ from lance_core.computed.calls import Engine, settle
 from lance_core.computed.fragments import DeclaredColumn, FragmentWork, PassResult
 from lance_core.computed.functions import Computation, Load
 from lance_core.computed.limits import Meter, Pace
+from lance_core.computed.models import Models
 from lance_core.computed.results import Results, remove_results, waiting_objects
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
@@ -69,8 +70,9 @@ class HereWorkers:
 
     at_once = 1
 
-    def __init__(self, load: Load, options: WorkOptions) -> None:
-        self._load, self._options = load, options
+    def __init__(self, load: Load, options: WorkOptions, models: Models | None = None) -> None:
+        self._load, self._options, self._models = load, options, models
+        self._is_sound = True
         self._engine: Engine | None = None
         self._store: Store | None = None
         self._waiting: list[StoreEntry] = []
@@ -83,7 +85,10 @@ class HereWorkers:
         for fragment in fragments:
             if not self._options.dry_run and meter.used_up:
                 return
-            yield self._one(snapshot, column, fragment, meter)
+            self._is_sound = False
+            looked = self._one(snapshot, column, fragment, meter)
+            self._is_sound = True
+            yield looked
 
     def try_first(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter, most: int
@@ -91,6 +96,7 @@ class HereWorkers:
         """What is computed here is reused for the column's other calls, and put aside where it is a function's."""
         self._begin(snapshot, column)
         engine = self._engine_of(snapshot, column, meter)
+        self._is_sound = False
         for fragment in fragments:
             if not most or meter.used_up:
                 break
@@ -98,6 +104,7 @@ class HereWorkers:
             for batch, rows, digests in work.first_rows(most, retry_failed=engine.retry_failed):
                 settle(engine, work.inputs_of(batch), rows, digests, call_rows=column.batch_rows)
                 most -= len(rows)
+        self._is_sound = True
         return engine.results
 
     def _begin(self, snapshot: Snapshot, column: DeclaredColumn) -> None:
@@ -124,7 +131,9 @@ class HereWorkers:
             declaration, options = column.declaration, self._options
             target = snapshot.arrow_schema.field(column.value.name)
             pace = Pace(options.calls_per_second)
-            compute = Computation(declaration, target, snapshot.arrow_schema, self._load, meter=meter, pace=pace)
+            compute = Computation(
+                declaration, target, snapshot.arrow_schema, self._load, meter=meter, pace=pace, models=self._models
+            )
             results = Results(self._store, declaration.id, declaration.identity, target.type, self._waiting)
             self._engine = Engine(compute, results, options.concurrency, options.retry_failed)
         return self._engine
@@ -140,7 +149,7 @@ class HereWorkers:
         self._engine, self._store, self._waiting = None, None, []
         try:
             if engine is not None:
-                engine.compute.close()
+                engine.compute.close(is_sound=self._is_sound)
         finally:
             if is_published and store is not None:
                 remove_results(store, paths)

@@ -29,6 +29,7 @@ from lance_core.computed.fragments import DeclaredColumn, FailedRow, PassResult,
 from lance_core.computed.functions import Load
 from lance_core.computed.history import add_estimate, write_record
 from lance_core.computed.limits import Meter, SpendingLimits
+from lance_core.computed.models import models_of_process
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
 from lance_core.computed.results import Results, remove_results, waiting_objects
 from lance_core.computed.workers import HereWorkers, LookedAt, Workers, WorkOptions
@@ -158,7 +159,8 @@ class _RefreshWork:
         column = declared_column(schema, find_declared(schema, self.column))
         here = FragmentList.of(snapshot.manifest.fragments)
         fragments = [here[number] for group in numbers for number in self.groups[group]]
-        workers, meter = HereWorkers(_loader(self.functions, self.allowed), self.options), Meter(self.budget)
+        load = _loader(self.functions, self.allowed)
+        workers, meter = HereWorkers(load, self.options, models_of_process()), Meter(self.budget)
         found = list[LookedAt]()
         changed, paths = False, tuple[str, ...]()
         try:

@@ -103,7 +103,7 @@ class RefreshColumnsSpec(JobSpec):
     - `deep`: read every fragment; `retry_failed`: whether rows that failed before are tried;
     - `max_rows`, `max_seconds`, `max_spent`: end when the first of them is used up, what is done is kept;
     - `concurrency`, `calls_per_second`: calls of a function at once, and in a second, for each task;
-    - `rows_per_task`: on Spark, a task takes fragments of about so many rows; it makes the function once;
+    - `rows_per_task`: on Spark, a task takes fragments of about so many rows; a class is made once for each Python worker;
     - `canary`: rows of each column that are computed first (`canary_fragments`: those of so many fragments), which `gates`
       must pass before anything is published; with gates alone 1,000 rows;
     - `dry_run`: only count.
