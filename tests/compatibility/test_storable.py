@@ -64,6 +64,52 @@ def test_no_door_takes_what_a_version_cannot_hold(name: str, door: str, tmp_path
         assert lance.dataset(tmp_path / "t").schema.names == ["id"]
 
 
+POINT = pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string())])
+FIXED = pa.list_(POINT, 2)
+ONE, TWO = {"x": 1, "y": "a"}, {"x": None, "y": "b"}
+NULL_LISTS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "in a list": (pa.list_(FIXED), [[None, [ONE, TWO]], [[TWO, ONE]]]),
+    "of one item, in a large list": (pa.large_list(pa.list_(POINT, 1)), [[None, [ONE]], [[TWO]]]),
+    "in two lists": (pa.list_(pa.list_(FIXED)), [[[[ONE, TWO], None]], [], None]),
+    "in a struct in a list": (pa.list_(pa.struct([("f", FIXED)])), [[{"f": None}, {"f": [TWO, ONE]}], [{"f": [ONE, TWO]}]]),
+}
+NULLS_BESIDE: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "structs": (pa.list_(FIXED), [[[None, TWO]], [[ONE, TWO]]]),
+    "rows and no items": (pa.list_(FIXED), [None, [], [[ONE, TWO]]]),
+    "one item each": (pa.list_(FIXED), [[None], [[ONE, TWO]], [None], [[TWO, ONE]]]),
+    "of one field": (pa.list_(pa.list_(pa.struct([("x", pa.int32())]), 2)), [[None, [{"x": 1}, None]], None]),
+}
+
+
+@pytest.mark.parametrize("name", NULL_LISTS)
+def test_null_fixed_size_lists_in_lists_are_refused_where_nobody_reads_them(name: str, tmp_path: Path) -> None:
+    kind, values = NULL_LISTS[name]
+    rows = pa.table({"id": range(len(values)), "c": pa.array(values, kind)})
+    uri = str(tmp_path / "t")
+    ds = lance_core.write_dataset(rows.slice(0, 0), uri, data_storage_version="2.3")
+    with pytest.raises(InputError, match=r"column 'c' has type .*null fixed-size list"):
+        lance_core.write_dataset(rows, uri, mode="append")
+    with pytest.raises(InputError, match=r"column 'c' has type .*null fixed-size list"):
+        lance_core.write_dataset(rows, str(tmp_path / "new"), data_storage_version="2.3")
+    assert lance.dataset(uri).count_rows() == 0
+    assert ds.versions() == lance_core.dataset(uri).versions()
+    lance.write_dataset(rows, tmp_path / "theirs", data_storage_version="2.3")
+    with pytest.raises(Exception, match="incompatible validity"):
+        lance.dataset(tmp_path / "theirs").to_table()
+    assert lance_core.dataset(str(tmp_path / "theirs")).to_table().equals(rows)
+
+
+@pytest.mark.parametrize("name", NULLS_BESIDE)
+def test_other_nulls_around_fixed_size_lists_are_kept(name: str, tmp_path: Path) -> None:
+    kind, values = NULLS_BESIDE[name]
+    rows = pa.table({"id": range(len(values)), "c": pa.array(values, kind)})
+    lance_core.write_dataset(rows, str(tmp_path), data_storage_version="2.3")
+    theirs = lance.dataset(tmp_path)
+    assert theirs.to_table()["c"].to_pylist() == values
+    assert theirs.to_table(offset=1, limit=2)["c"].to_pylist() == values[1:3]
+    assert theirs.take([len(values) - 1, 0])["c"].to_pylist() == [values[-1], values[0]]
+
+
 @pytest.mark.parametrize("name", ["map", "fixed texts"])
 def test_single_files_have_the_same_rule(name: str, tmp_path: Path) -> None:
     version, column, _ = REFUSED[name]

@@ -8,6 +8,8 @@ Columns that files of a version cannot hold although a schema can express them: 
     fixed_size_list<struct<list>>  2.2           such levels can be written, but the official reader does not take them
     struct<a, fixed_size_list<struct>>  2.2, 2.3 readers misread its items as rows; in 2.3 they read nulls of the struct
 
+    list<fixed_size_list<struct<x, y>>>  2.3     a null fixed-size list among several items: the official reader fails
+
 A table of no rows may have such columns. Nothing is written that only this library could read back.
 
 Arrow arrays -> leaves: a nested array comes apart into one stream of values per leaf, with its nesting steps.
@@ -73,6 +75,7 @@ class LeafEncoder:
         self._inner = [inner if version is FileVersion.V2_3 else 1 for _, _, inner in scales]
         settings = [found for node in self._nodes for found in _settings(node, {})]
         self._options = [EncodingOptions.parse(found, version) for found in settings]
+        self._never_null = [(node, found) for node in self._nodes for found in _never_null(node)]
         self._widths = [_plain_width(node) for node in self._nodes for _ in leaves(node)]
 
     @property
@@ -96,6 +99,8 @@ class LeafEncoder:
     def encode(self, column: int, slices: Sequence[LeafSlice]) -> list[EncodedPage]:
         """The pages of some rows of one column."""
         node = self._leaves[column]
+        if self._version is FileVersion.V2_3:
+            self._check_fixed_in_lists(column, slices)
         try:
             leaf = leaf_of(join_slices(slices))
         except InputError as error:
@@ -108,6 +113,17 @@ class LeafEncoder:
         encoded = encode_pages(leaf, options, row_items=self._outer[column])
         pages = [_with_inner_items(page, self._inner[column]) for page in encoded]
         return [_as_blobs(page, slices) for page in pages] if self._old_blobs[column] else pages
+
+    def _check_fixed_in_lists(self, column: int, slices: Sequence[LeafSlice]) -> None:
+        """InputError for a null fixed-size list in a list, unless each row has one item.
+
+        The official reader takes the number of rows for that of the items, and finds that the fields below do not agree.
+        """
+        whole, depths = self._never_null[column]
+        slots = (item.steps[: depth + 1] for depth in depths for item in slices)
+        if any(_has_nulls(steps[-1]) and not all(map(_has_one_item, steps)) for steps in slots):
+            why = "readers of version 2.3 refuse files with a null fixed-size list of structs in a list"
+            raise _refused(whole, why, "Leave the null out, make its structs null instead, or make it a list of any length.")
 
     def encode_together(self, rows: Sequence[tuple[int, Sequence[LeafSlice]]]) -> list[list[EncodedPage]]:
         """The pages of some rows of several columns, as `encode` makes them; short plain columns are encoded as one."""
@@ -359,6 +375,27 @@ def split(
         offsets = _offsets(array)
         items = as_list(array).values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
         yield from split(node.item, items, (*outer, ListStep(offsets - offsets[0], validity_of(array))), rows)
+
+
+def _has_nulls(step: Step) -> bool:
+    return step.validity is not None and not bool(step.validity.all())
+
+
+def _has_one_item(step: Step) -> bool:
+    """Whether each list has one item."""
+    return not isinstance(step, ListStep) or bool((np.diff(step.offsets) == 1).all())
+
+
+def _never_null(node: Node, depth: int = 0, in_list: bool = False) -> Iterator[tuple[int, ...]]:
+    """Of each leaf the steps above it that are fixed-size lists of several leaves, in a list."""
+    if isinstance(node, LeafNode):
+        yield ()
+        return
+    is_fixed = isinstance(node, ListNode) and bool(node.dimension)
+    here = (depth,) if is_fixed and in_list and len(list(leaves(node))) > 1 else ()
+    for child in _children(node):
+        below = _never_null(child, depth + 1, in_list or (isinstance(node, ListNode) and not is_fixed))
+        yield from ((*here, *found) for found in below)
 
 
 def _offsets(array: pa.Array[Any]) -> Ints:
