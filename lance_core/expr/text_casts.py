@@ -7,7 +7,7 @@
     "2020-02-29T12:30:45.5+02:00", "2020-02-29 12:30:45 Europe/Berlin" as timestamps; "2020-02-29 12:30" is none
     "12:30", "1:05:09 pm" as times of day; digits alone are the number of its unit
 
-A column is read by Arrow where all of its texts have the form that both read alike, else text by text, each once.
+A column is read by Arrow where that reads the same, and text by text, each once, where one of them has another form.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
@@ -47,6 +49,8 @@ _OFFSET = re.compile(r"([+-])([0-9]{2})(?::?([0-9]{2}))?\Z")
 _TIME = re.compile(
     r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?( [aApP][mM])?\Z",
 )
+_DIGITS = np.isin(np.arange(256), [*b"-0123456789"])
+_DIGITS_AND_POINT = np.isin(np.arange(256), [*b"-.0123456789"])
 _TRUE = frozenset({"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"})
 _FALSE = frozenset({"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"})
 
@@ -63,11 +67,11 @@ def cast_text(value: Value, target: pa.DataType, *, safe: bool) -> Value | None:
         return _read_all([value.as_py()], target, kind, safe=safe)[0]
     if not len(value):
         return no_values(target)
-    if (form := _plain_form(kind, target)) and _all_match(value, form):
+    if _is_plain(value, kind):
         try:
             return pc.cast(value, target)
         except ARROW_ERRORS:
-            pass  # one is out of range: which one is found text by text
+            pass  # one has another form, or is out of range: which one is found text by text
     encoded = value.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
@@ -267,21 +271,28 @@ def _kind_of(target: Any) -> str | None:
     return "time" if types.is_time(target) else None
 
 
-def _plain_form(kind: str, target: Any) -> str | None:
-    """The form that Arrow reads as this module does."""
-    if kind == "integer":
-        return r"\A-?[0-9]{1,18}\z" if pa.types.is_signed_integer(target) else r"\A[0-9]{1,18}\z"
-    if kind == "date" and target == pa.date32():
-        return r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
-    if kind == "timestamp":
-        digits = len(str(PER_SECOND[target.unit])) - 1
-        fraction = rf"(\.[0-9]{{1,{digits}}})?" if digits else ""
-        return rf"\A[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ][0-9]{{2}}:[0-9]{{2}}:[0-5][0-9]{fraction})?\z"
-    return None
+def _is_plain(value: Value, kind: str) -> bool:
+    """Whether Arrow reads none of these texts but as it is read here; what Arrow refuses may be read all the same."""
+    if kind in ("integer", "decimal"):
+        return _has_only(value, _DIGITS if kind == "integer" else _DIGITS_AND_POINT)
+    if kind == "timestamp":  # hours without seconds are read by Arrow alone
+        lengths = pc.binary_length(value)
+        return not pc.any(pc.is_in(lengths, pa.array([13, 16], lengths.type))).as_py()
+    return kind == "date"
 
 
-def _all_match(value: Value, form: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(value, form)).as_py() is not False)
+def _has_only(value: Value, letters: npt.NDArray[np.bool_]) -> bool:
+    """Whether texts have no bytes but some."""
+    chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
+    for chunk in chunks:
+        _, offsets, data = chunk.buffers()
+        if data is None:
+            continue
+        wide = pa.types.is_large_string(chunk.type)
+        ends = np.frombuffer(offsets, np.int64 if wide else np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        if not letters[np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]].all():
+            return False
+    return True
 
 
 def _read_all(texts: list[str | None], target: Any, kind: str, *, safe: bool) -> Any:
