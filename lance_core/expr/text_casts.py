@@ -285,6 +285,8 @@ def _has_only(value: Value, letters: npt.NDArray[np.bool_]) -> bool:
     """Whether texts have no bytes but some."""
     chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
     for chunk in chunks:
+        offsets: Any
+        data: Any
         _, offsets, data = chunk.buffers()
         if data is None:
             continue
