@@ -100,7 +100,7 @@ PLAIN_TEXTS: Mapping[str, Rewrite] = MappingProxyType(
         "nvl": _calls("nvl|ifnull", lambda _name, given: _of("coalesce", given)),
         "nvl2": _calls("nvl2", lambda _name, given: _of("coalesce", given[1:])),
         "contains_tokens": _calls("contains_tokens", _wrapped(1, "'a b'")),
-        "power": _calls("power|pow", _wrapped(0, "CAST({} AS DOUBLE)")),
+        "power": _calls("power|pow", _wrapped(0, "coalesce(CAST({} AS DOUBLE), 1.0)")),
         "log of itself": _calls("log", _log),
         "trunc": _calls("trunc", _wrapped(0, "CAST({} AS DOUBLE)")),
         "timestamp constants": _replaced(rf"timestamp {_TEXT}|CAST\({_TEXT} AS TIMESTAMP\)", "ts_us"),
