@@ -10,7 +10,6 @@ The transaction's read version is the version cloned, as the official library wr
 
 from __future__ import annotations
 
-import time
 import uuid as uuids
 
 from lance_core.commit import naming
@@ -21,6 +20,7 @@ from lance_core.errors import AlreadyExistsError, StoreError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.build import build
+from lance_core.table.moment import now_ns
 from lance_core.table.operations.clone import Clone
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import encode_transaction
@@ -35,7 +35,7 @@ def commit_clone(store: Store, operation: Clone, source: Manifest) -> Manifest:
     if find_latest_version(store) is not None:
         raise _exists(store)
     transaction = Transaction(source.version, str(uuids.uuid4()), operation)
-    manifest = build(None, transaction, timestamp_ns=time.time_ns(), writer_version=WRITER_VERSION, source=source)
+    manifest = build(None, transaction, timestamp_ns=now_ns(), writer_version=WRITER_VERSION, source=source)
     data = encode_transaction(transaction)
     store.put(naming.transaction_path(manifest.transaction_file), data)
     put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)

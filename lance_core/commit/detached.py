@@ -11,7 +11,6 @@ There is no race for the number and so no conflict: the transaction is applied t
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import replace
 
 from lance_core.commit import naming
@@ -23,6 +22,7 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.build import build
 from lance_core.table.features import check_writable
+from lance_core.table.moment import now_ns
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import encode_transaction
 
@@ -35,7 +35,7 @@ def commit_detached(store: Store, transaction: Transaction) -> Manifest:
     require_put_if_absent(store)
     base = open_version(store, transaction.read_version).manifest
     check_writable(base, uri=store.uri)
-    built = build(base, transaction, timestamp_ns=time.time_ns(), writer_version=WRITER_VERSION)
+    built = build(base, transaction, timestamp_ns=now_ns(), writer_version=WRITER_VERSION)
     manifest = replace(built, version=naming.DETACHED_BIT | secrets.randbits(63))
     data = encode_transaction(transaction)
     if manifest.transaction_file:

@@ -61,6 +61,7 @@ from lance_core.table.build import build
 from lance_core.table.conflicts import Verdict, VerdictKind, judge
 from lance_core.table.draft import TableOptions
 from lance_core.table.features import check_writable
+from lance_core.table.moment import now_ns
 from lance_core.table.operations import Delete, Overwrite, Restore, Update
 from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
@@ -240,7 +241,7 @@ class CommitLoop:
         manifest = build(
             None if newest is None else newest.manifest,
             rebased.transaction,
-            timestamp_ns=(tried_at := time.time_ns()),
+            timestamp_ns=(tried_at := now_ns()),
             writer_version=WRITER_VERSION,
             options=self._options,
             source=self._source_manifest(),

@@ -26,6 +26,8 @@ FLAG_ZONE_SEED_DRAFT = 2048
 FLAG_MANAGED_BLOBS = 16384
 FLAG_NON_REUSABLE_FIELD_IDS = 32768
 FLAG_ZONE_WRITE_SEED = 65536
+SECONDS_END = 253_402_300_800
+"""The year 10000: a manifest's time is at or after 1970 and before it, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class KernelCache:
                 continue
             try:
                 found = self._load(target_context, data)
+            except MemoryError:
+                raise  # to compile it takes more
             except Exception:
                 _LOG.warning("the compiled kernel %s cannot be loaded and is compiled again", folder / file, exc_info=True)
                 continue

@@ -17,7 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
-from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, BasePath, Manifest, WriterVersion
+from lance_core.format.manifest import FLAG_V2_FORMAT_DEPRECATED, SECONDS_END, BasePath, Manifest, WriterVersion
 from lance_core.format.schema import contradiction
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.wire.fragments import WireFragments, encode_fragment
@@ -28,7 +28,6 @@ from lance_core.wire.schema import checked_schema, decode_fields, encode_fields,
 _NS = 1_000_000_000
 _BLOB_TABLE = 17
 """The field that once held the version of the table of blobs; later releases leave the number unused."""
-_YEAR_10000 = 253_402_300_800
 # Carried, never interpreted: they travel in `Manifest.unknown` beside what is truly unknown.
 _CARRIED = ("fragment_tree", "max_clustering_id")
 
@@ -56,7 +55,7 @@ def decode_manifest_message(data: bytes) -> DecodedManifest:
     message = parse_message(table_pb2.Manifest, rest, what="manifest")
     _refuse_blob_table(message)
     fragments = FragmentList.of_bytes(raw, WireFragments())
-    if not 0 <= message.timestamp.seconds < _YEAR_10000 or not 0 <= message.timestamp.nanos < _NS:
+    if not 0 <= message.timestamp.seconds < SECONDS_END or not 0 <= message.timestamp.nanos < _NS:
         raise CorruptFileError(f"the manifest has the timestamp {message.timestamp.seconds} s, which is out of range")
     decoded = decode_fields(fields)
     wrong = contradiction(decoded)

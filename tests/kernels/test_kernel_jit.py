@@ -234,3 +234,35 @@ def test_split_lists_counts_items_and_refuses_too_little_room():
             assert defs[:4].tolist() == [0, 2, 3, 0]
             assert next_def[:kept].tolist() == [0, 1, 0]
     assert levels.split_lists(rep, def_, facts, offsets, defs, next_rep[:5], next_def) == -1
+
+
+LITTLE_MEMORY = """
+import os, resource
+from pathlib import Path
+import numba
+import llvmlite.binding
+from lance_core.kernels.bits import unpack
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+ended = []
+for more in (8, 12, 16, 18, 20, 24, 40, 60, 200):
+    child = os.fork()
+    if child == 0:
+        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (held + (more << 20), resource.RLIM_INFINITY))
+        try:
+            unpack._compile(("u1",))
+        except MemoryError:
+            os._exit(1)
+        os._exit(0)
+    ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(ended)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork") or not sys.platform.startswith("linux"), reason="no limit of address space")
+def test_a_compiler_without_memory_does_not_end_the_process(tmp_path: Path) -> None:
+    """LLVM aborts where it gets no memory: it is not asked when there is not enough, from disk or anew."""
+    told = run(LITTLE_MEMORY, NUMBA_CACHE_DIR=str(tmp_path), XDG_CACHE_HOME=str(tmp_path), TMPDIR=str(tmp_path))
+    assert told.splitlines()[-1] == str([1] * 8 + [0])
+    told = run(LITTLE_MEMORY)
+    assert told.splitlines()[-1] == str([1] * 8 + [0])

@@ -211,14 +211,14 @@ def _tried(sound: Path, work: Path, verb: str, megabytes: int) -> dict[str, Any]
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(sound, work)
     done = subprocess.run(
-        [sys.executable, __file__, "run", str(work), verb, str(megabytes)],
+        [sys.executable, "-X", "faulthandler", __file__, "run", str(work), verb, str(megabytes)],
         capture_output=True, text=True, timeout=1200, check=False,
     )  # fmt: skip
     if done.returncode == 0:
         ended = json.loads(done.stdout.splitlines()[-1])
         wrong = [] if ended["typed"] and "Corrupt" not in ended["ended"] else [ended["ended"]]
     else:
-        ended = {"ended": f"status {done.returncode}: {done.stderr.strip()[-600:]}"}
+        ended = {"ended": f"status {done.returncode}: {done.stderr.strip()[:700]}"}
         wrong = [] if done.returncode < 0 else ["ended without a word"]
     wrong += _harm(sound, work, is_done=ended["ended"] == "ok")
     return {"verb": verb, "megabytes": megabytes, "ended": ended["ended"][:700], "wrong": wrong}

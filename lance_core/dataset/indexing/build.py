@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import time
 import uuid as uuids
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from lance_core.index.over_json import may_hold_ids
 from lance_core.index.registry import KINDS, kind_by_details, kind_by_name
 from lance_core.index.vector.parameters import KINDS as VECTOR_KINDS
 from lance_core.index.vector.parameters import unknown_parameter
+from lance_core.table.moment import now_ns
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 from lance_core.wire.index import encode_details
@@ -160,7 +160,7 @@ def build_segment(
         fragment_bitmap=frozenset(fragment.id for fragment in fragments),
         details=details,
         index_version=kind.stable_version if stable and kind.stable_version is not None else kind.written_version,
-        created_at=time.time_ns() // 1_000_000,
+        created_at=now_ns() // 1_000_000,
         files=files,
         metadata={INDEX_CHECKSUMS_HINT: INDEX_CHECKSUMS_KIND},
     )

@@ -10,7 +10,6 @@ Its coverage half is read when a manifest is decoded; this is the half about add
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from lance_core.format.index_details import FragmentDigest, ReuseDetails, ReuseG
 from lance_core.rowids.index import MISSING
 from lance_core.rowids.selection import AddressSet, address_set, decode_address_treemap, encode_address_treemap
 from lance_core.table.coverage import FRAGMENT_REUSE, SYSTEM_INDICES
+from lance_core.table.moment import now_ns
 from lance_core.table.operations.rewrite import RewriteGroup
 from lance_core.wire.index import decode_details, encode_details
 
@@ -163,7 +163,7 @@ def _entry(snapshot: Snapshot, details: ReuseDetails, bitmap: frozenset[int]) ->
         fragment_bitmap=bitmap,
         details=encode_details(details),
         index_version=0,
-        created_at=time.time_ns() // 1_000_000,
+        created_at=now_ns() // 1_000_000,
     )
 
 

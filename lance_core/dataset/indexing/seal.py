@@ -21,7 +21,7 @@ from lance_core.dataset.indexing.vector_build import VECTOR_DETAILS
 from lance_core.dataset.indexing.vector_search import is_usable
 from lance_core.dataset.indexing.verify import Comparable, Progress, compare, drop_verification
 from lance_core.dataset.snapshot.snapshot import Snapshot
-from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
+from lance_core.errors import CommitError, CorruptFileError, FormatError, InputError, NotFoundError, UnsupportedFeatureError
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata
 from lance_core.format.schema import column_of
@@ -93,7 +93,7 @@ def _compared(snapshot: Snapshot, index: IndexMetadata, coverage: frozenset[int]
         compare(snapshot, index, coverage, _open(snapshot, index, folder), progress=progress)
     except UnsupportedFeatureError:
         raise
-    except LanceError as error:
+    except (FormatError, NotFoundError, InputError, CommitError) as error:  # a store or a memory says nothing about it
         cure = error.cure or "Rebuild the index."
         told = str(error).removesuffix(cure).rstrip()
         raise CorruptFileError(

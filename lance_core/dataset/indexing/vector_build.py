@@ -12,7 +12,6 @@ A task's memory is its segment's codes and one batch of vectors.
 
 from __future__ import annotations
 
-import time
 import uuid as uuids
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from lance_core.index.base import IndexFolder
 from lance_core.index.vector.model import VectorModel, sample_size, train_model
 from lance_core.index.vector.parameters import KINDS, VectorParameters, parse_parameters
 from lance_core.index.vector.segment import SegmentBuilder, build
+from lance_core.table.moment import now_ns
 from lance_core.table.operations.create_index import CreateIndex
 from lance_core.table.transaction import Transaction
 from lance_core.wire.index import encode_details
@@ -218,7 +218,7 @@ def described(
         fragment_bitmap=covered,
         details=encode_details(parameters.details()),
         index_version=VERSIONS.get(parameters.storage, 1),
-        created_at=time.time_ns() // 1_000_000,
+        created_at=now_ns() // 1_000_000,
         files=files,
         metadata={INDEX_CHECKSUMS_HINT: INDEX_CHECKSUMS_KIND},
     )

@@ -173,10 +173,12 @@ def _tell(index: IndexMetadata, seconds: float) -> None:
 
 
 def warn_skipped(snapshot: Snapshot, index: IndexMetadata, error: Exception, trust: IndexPolicy) -> None:
-    """Warn that a segment cannot be searched; CorruptFileError when strict. The warning is the caller's caller's.
+    """Warn that a segment cannot be searched; when strict CorruptFileError, or the error of the store that did not answer.
 
-    A layout that is not known here is no damage: it is only logged.
+    The warning is the caller's caller's. A layout that is not known here is no damage: it is only logged.
     """
+    if trust.strict and isinstance(error, StoreError):
+        raise error
     if trust.strict:
         raise CorruptFileError(
             f"index {index.name!r} ({index.uuid}) of {snapshot.uri} cannot be searched: {error}",

@@ -26,7 +26,8 @@ from lance_core.publish.records import decode_object
 BRANCHES = "_refs/branches"
 TREE = "tree"
 MAIN = "main"
-_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
+_SEGMENT = re.compile(r"[\w.-]+")
+"""Letters and digits of any alphabet, as officially: an `\u00e9` is one letter, an `e` with an accent of its own is not."""
 
 
 @dataclass(frozen=True, slots=True)

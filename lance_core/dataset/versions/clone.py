@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import time
 import uuid as uuids
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -38,6 +37,7 @@ from lance_core.format.fragment import ExternalFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.table.moment import now_ns
 from lance_core.table.operations.clone import Clone
 
 Target = str | os.PathLike[str]
@@ -94,7 +94,7 @@ def create_branch(snapshot: Snapshot, name: str, *, metadata: Mapping[str, Any] 
         parent_branch=parent,
         parent_version=snapshot.version,
         identifier=(*above, (snapshot.version, uuids.uuid4().hex)),
-        created_at=int(time.time()),
+        created_at=now_ns() // 10**9,
         manifest_size=open_version(snapshot.store, snapshot.version).size,
         metadata=dict(metadata or {}),
     )
