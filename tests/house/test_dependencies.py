@@ -26,6 +26,14 @@ def test_each_has_a_reason_and_a_maintainer() -> None:
     assert _rows(reasons) == _rows(maintainers) == _required()
 
 
+def test_each_release_is_the_one_that_is_tested() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    maintainers = page.partition("### Who maintains them")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| ([a-z0-9-]+) \| [^|]+ \| (\S+), \d{4}-\d\d-\d\d \|", maintainers, re.M))
+    pinned = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.M))
+    assert told == {name: pinned[name] for name in _required()}
+
+
 def test_a_release_has_a_bill_of_materials() -> None:
     """Built by what the Makefile has, and kept with the wheel."""
     workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")

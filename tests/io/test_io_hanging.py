@@ -19,6 +19,7 @@ from lance_core.io.external import dynamodb, sql
 from lance_core.io.google_identity import GoogleIdentity
 from lance_core.io.pool import io_pool, num_io_threads, num_work_threads, work_pool
 from lance_core.io.remote import store as remote_store
+from lance_core.io.resolve import resolve_store
 from lance_core.io.threads import SharedThreads
 from tests.io.hanging_stores import (
     FOLDERS,
@@ -83,6 +84,28 @@ def test_a_bucket_that_hangs_in_any_folder_at_any_verb(engine: str) -> None:
         make_buckets(endpoint, slow, healthy)
         options = s3_options(endpoint, engine)
         _sweep(f"s3://{slow}/t.lance", f"s3://{healthy}/t.lance", gate, options=options, folders=FOLDERS, every=1)
+
+
+@pytest.mark.parametrize("engine", ["obstore", "fsspec"])
+def test_a_bucket_that_hangs_keeps_its_own_connections(engine: str) -> None:
+    """Seventy requests that hang: fsspec has 64 connections for all buckets of the same options."""
+    slow, healthy = f"full-{engine}", f"free-{engine}"
+    with s3_gate(f"{slow}/t.lance") as (endpoint, gate):
+        make_buckets(endpoint, slow, healthy)
+        options = s3_options(endpoint, engine)
+        stores = [resolve_store(f"s3://{bucket}/t.lance", options) for bucket in (slow, healthy)]
+        for store in stores:
+            store.put("data/a", b"abc")
+        gate.begin("data")
+        try:
+            stuck = [in_thread(lambda: stores[0].get("data/a"))[0] for _ in range(70)]
+            assert gate.has_begun()
+            assert ask("get", lambda: stores[1].get("data/a"), "data") < PATIENCE
+            assert all(thread.is_alive() for thread in stuck)
+        finally:
+            gate.end()
+        for thread in stuck:
+            thread.join(PATIENCE)
 
 
 def test_the_paths_that_requests_are_about() -> None:

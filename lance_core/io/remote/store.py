@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -112,6 +113,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
     if backend.protocol == "http":
         root = uri.rstrip("/")
     has_own_endpoint = any(name in arguments for name in ("endpoint_url", "account_host"))
+    arguments = _of_one_bucket(backend, bucket or parts.netloc, arguments)
     once = remote_options.sent_once(arguments) if backend is _S3 else arguments
     return RemoteStore(
         lambda: _connect(backend, once),
@@ -402,6 +404,17 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
             f"the package for {backend.protocol} is not installed: {error}",
             cure=f"Install airflow-provider-lance{extra}." if extra else None,
         ) from error
+
+
+def _of_one_bucket(backend: _Backend, bucket: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that differ by bucket.
+
+    fsspec shares one client, with its few dozens of connections, among all whose arguments are equal, and a bucket that
+    hangs would keep them from the others. Nothing else depends on `max_paths`, as no listing is kept.
+    """
+    if backend.protocol not in ("s3", "gcs", "abfs", "http"):
+        return arguments
+    return {**arguments, "max_paths": 1 + zlib.crc32(bucket.encode())}
 
 
 def _bucket(backend: _Backend, scheme: str, netloc: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
