@@ -36,3 +36,9 @@ def finish_refresh(
     told = ("uri", "operation", "version", "identity", "columns", "stopped")
     send_events(task, context, {name: result[name] for name in told if name in result})
     return bounded(result)
+
+
+def rows_written(result: Mapping[str, Any]) -> int | None:
+    """The rows that a refresh wrote, counted for each column; None where nobody knows what it did."""
+    columns = result["columns"].values()
+    return sum(counts["stale"] - counts["left"] + counts["unseen"] for counts in columns) if columns else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lance
@@ -12,6 +13,7 @@ import pytest
 
 import lance_core
 from airflow_lance import checks
+from airflow_lance.assets import create_asset
 from airflow_lance.compat import AirflowFailException
 from airflow_lance.operators.declare_column import LanceDeclareColumnOperator
 from airflow_lance.operators.refresh_columns import LanceRefreshColumnsOperator
@@ -21,7 +23,7 @@ from lance_core.computed.unseen import declared_freshness
 from lance_core.dataset.snapshot.snapshot import open_snapshot
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
-from tests.airflow.operator_support import execute
+from tests.airflow.operator_support import FakeTi, execute
 from tests.computed.functions import EMBED, SHOUT, expected_vector
 
 TEXTS = ["a fox", "a dog", "a cat", "an owl", "a bee", "an ant"]
@@ -128,6 +130,24 @@ def test_what_the_dag_does_not_name_is_not_run(uri: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("AIRFLOW__LANCE__ALLOWED_CALLABLES", "our_company.*")
     with pytest.raises(AirflowFailException, match="is not allowed in this deployment"):
         refresh(uri)
+
+
+def test_xcom_events_and_lineage_have_the_counts(uri: str) -> None:
+    declare(uri, column="loud", function=SHOUT, data_type="string", list_size=None, on_error="skip")
+    lance.dataset(uri).update({"text": "'hey!'"}, where="id = 0")
+    asset = create_asset(uri=uri)
+    task = LanceRefreshColumnsOperator(task_id="refresh", uri=uri, functions=[SHOUT], execution="local", outlets=[asset])
+    event = SimpleNamespace(extra={})
+    run = SimpleNamespace(start_date=None, clear_number=0)
+    result = task.execute({"ti": FakeTi("refresh", "r"), "dag_run": run, "outlet_events": {asset: event}})
+    counts = result["columns"]["loud"]
+    assert (counts["new"], counts["failed_now"], counts["left"]) == (6, 1, 0)
+    assert event.extra["columns"] == result["columns"]
+    assert (event.extra["version"], event.extra["stopped"]) == (result["version"], "")
+    pytest.importorskip("openlineage.client")
+    (output,) = task.get_openlineage_facets_on_complete(None).outputs
+    assert output.facets["version"].datasetVersion == str(result["version"])
+    assert output.outputFacets["outputStatistics"].rowCount == 6
 
 
 def test_it_takes_no_commit_task(uri: str) -> None:
