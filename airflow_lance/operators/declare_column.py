@@ -36,6 +36,8 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
             mapping says so by exception or status: `{"429": "retry", "ValueError": "skip", "*": "fail"}`.
         error_retries: how often a call is made again where `on_error` says "retry".
         batch_size: rows of one call, 1,024 unless given.
+        deterministic: whether the function gives equal values for equal inputs; else no value stands for another row.
+        cache_bytes: bytes of values that are kept beside the table for equal inputs, 0 for none.
         trust_existing: take over the values that the column has.
         confirm: a definition that takes the place of another one makes every row stale, and is an error without it.
         unless: skip the task where that column is declared with `version`, as after a switch to it. (templated)
@@ -68,6 +70,8 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         on_error: str | Mapping[str, str] = "fail",
         error_retries: int = 3,
         batch_size: int | None = None,
+        deterministic: bool = True,
+        cache_bytes: int = 0,
         trust_existing: bool = False,
         confirm: bool = False,
         unless: str | None = None,
@@ -88,6 +92,8 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         self.on_error = on_error
         self.error_retries = error_retries
         self.batch_size = batch_size
+        self.deterministic = deterministic
+        self.cache_bytes = cache_bytes
         self.trust_existing = trust_existing
         self.confirm = confirm
         self.unless = unless

@@ -38,15 +38,17 @@ _NULLS = b"lance:nulls"
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def row_digests(columns: Sequence[Any], *, seed: bytes) -> Bytes:
+def row_digests(columns: Sequence[Any], *, seed: bytes, salt: bytes = b"") -> Bytes:
     """Sixteen bytes for each row (shape: rows, 16) of arrays of one length; `seed` says what the digests are about.
 
-    Two calls with one seed must be about columns of the same `type_signature`s. InputError for a type without a rule.
+    Two calls with one seed must be about columns of the same `type_signature`s. Another `salt` (sixteen bytes at most) makes
+    other hashes of rows and of all that is within them, so that a row's digests with two salts have 256 bits together.
+    InputError for a type without a rule.
     """
-    cells = [_cell(_plain(column)) for column in columns]
+    cells = [_cell(_plain(column), salt) for column in columns]
     num_rows = len(columns[0]) if columns else 0
     head = np.broadcast_to(np.frombuffer(seed, np.uint8), (num_rows, len(seed)))
-    return _digest_matrix(np.concatenate([head, *cells], axis=1), _ROW)
+    return _digest_matrix(np.concatenate([head, *cells], axis=1), _ROW, salt)
 
 
 def type_signature(stored: pa.DataType) -> str:
@@ -125,21 +127,24 @@ def _plain(column: Any) -> Any:
             return column
 
 
-def _cell(array: Any) -> Bytes:
+def _cell(array: Any, salt: bytes) -> Bytes:
     """(rows, 1 + width): whether there is a value, and it; of a plain array."""
     is_valid = numpy_of(array.is_valid(), may_copy=True).astype(np.uint8)
-    payload = _payload(array)
+    payload = _payload(array, salt)
     if array.null_count and payload.shape[1]:
         payload = payload * is_valid[:, None]
     return np.concatenate([is_valid[:, None], payload], axis=1)
 
 
-def _payload(array: Any) -> Bytes:
+def _payload(array: Any, salt: bytes) -> Bytes:
     """(rows, width): values in the width of their type; what stands for a null does not matter."""
     kind = array.type
-    for applies, made_by in _PAYLOADS:
+    for applies, made_by in _PLAIN_PAYLOADS:
         if applies(kind):
             return made_by(array)
+    for applies, hashed_by in _HASHED_PAYLOADS:
+        if applies(kind):
+            return hashed_by(array, salt)
     raise InputError(f"values of type {kind} have no digest", cure="Cast the column, or leave it out of the inputs.")
 
 
@@ -205,44 +210,44 @@ def _decimals(array: Any) -> Bytes:
     return wide
 
 
-def _fixed_bytes(array: Any) -> Bytes:
+def _fixed_bytes(array: Any, salt: bytes) -> Bytes:
     width = array.type.byte_width
     data = array.buffers()[1]
     starts = (np.arange(len(array), dtype=np.int64) + array.offset) * width
-    return _digest_slices(data, starts, starts + width, _CONTENT)
+    return _digest_slices(data, starts, starts + width, _CONTENT, salt)
 
 
-def _texts(array: Any) -> Bytes:
+def _texts(array: Any, salt: bytes) -> Bytes:
     buffers = array.buffers()
     if not len(array):
         return np.zeros((0, DIGEST_SIZE), np.uint8)
     offsets = np.frombuffer(buffers[1], "<i8", count=len(array) + 1, offset=array.offset * 8)
-    return _digest_slices(buffers[2], offsets[:-1], offsets[1:], _CONTENT)
+    return _digest_slices(buffers[2], offsets[:-1], offsets[1:], _CONTENT, salt)
 
 
-def _structs(array: Any) -> Bytes:
+def _structs(array: Any, salt: bytes) -> Bytes:
     fields = [array.field(place) for place in range(array.type.num_fields)]
-    return np.concatenate([_no_payload(array), *(_cell(_plain(field)) for field in fields)], axis=1)
+    return np.concatenate([_no_payload(array), *(_cell(_plain(field), salt) for field in fields)], axis=1)
 
 
-def _lists(array: Any) -> Bytes:
+def _lists(array: Any, salt: bytes) -> Bytes:
     kind = array.type
     if pa.types.is_fixed_size_list(kind):
         starts = (np.arange(len(array), dtype=np.int64) + array.offset) * kind.list_size
-        return _digest_lists(array, starts, starts + kind.list_size, array.values)
+        return _digest_lists(array, starts, starts + kind.list_size, array.values, salt)
     offsets = numpy_of(array.offsets, may_copy=True).astype(np.int64)
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return _digest_lists(array, offsets, offsets + numpy_of(array.sizes, may_copy=True), array.values)
-    return _digest_lists(array, offsets[:-1], offsets[1:], array.values)
+        return _digest_lists(array, offsets, offsets + numpy_of(array.sizes, may_copy=True), array.values, salt)
+    return _digest_lists(array, offsets[:-1], offsets[1:], array.values, salt)
 
 
-def _maps(array: Any) -> Bytes:
+def _maps(array: Any, salt: bytes) -> Bytes:
     offsets = numpy_of(array.offsets, may_copy=True).astype(np.int64)
     items = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-    return _digest_lists(array, offsets[:-1], offsets[1:], items)
+    return _digest_lists(array, offsets[:-1], offsets[1:], items, salt)
 
 
-def _digest_lists(array: Any, starts: Any, ends: Any, items: Any) -> Bytes:
+def _digest_lists(array: Any, starts: Any, ends: Any, items: Any, salt: bytes) -> Bytes:
     """The digest of each list's items; where some are null, of it and of which are."""
     is_valid = numpy_of(array.is_valid(), may_copy=True)
     if not is_valid.any():
@@ -250,38 +255,39 @@ def _digest_lists(array: Any, starts: Any, ends: Any, items: Any) -> Bytes:
     # A null list may stand over items; they are none of its.
     first, last = int(starts[is_valid].min()), int(ends[is_valid].max())
     starts, ends = np.where(is_valid, starts, first), np.where(is_valid, ends, first)
-    cells = _cell(_plain(items.slice(first, max(last - first, 0))))
+    cells = _cell(_plain(items.slice(first, max(last - first, 0))), salt)
     starts, ends, width = starts - first, ends - first, cells.shape[1] - 1
     content = np.ascontiguousarray(cells[:, 1:])
-    digests = _digest_slices(content.reshape(-1), starts * width, ends * width, _CONTENT)
+    digests = _digest_slices(content.reshape(-1), starts * width, ends * width, _CONTENT, salt)
     has_value = np.ascontiguousarray(cells[:, 0])
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(has_value, dtype=np.int64)])
     # Items of no width are counted by the bytes that say whether they are there.
     marked = np.flatnonzero((before[ends] - before[starts] < ends - starts) | (width == 0))
     for row in marked.tolist():
         told = digests[row].tobytes() + has_value[starts[row] : ends[row]].tobytes()
-        digests[row] = np.frombuffer(hashlib.blake2b(told, digest_size=DIGEST_SIZE, person=_NULLS).digest(), np.uint8)
+        found = hashlib.blake2b(told, digest_size=DIGEST_SIZE, salt=salt, person=_NULLS)
+        digests[row] = np.frombuffer(found.digest(), np.uint8)
     return digests
 
 
-def _digest_matrix(rows: Bytes, person: bytes) -> Bytes:
+def _digest_matrix(rows: Bytes, person: bytes, salt: bytes) -> Bytes:
     width = rows.shape[1]
     starts = np.arange(len(rows), dtype=np.int64) * width
-    return _digest_slices(np.ascontiguousarray(rows).reshape(-1), starts, starts + width, person)
+    return _digest_slices(np.ascontiguousarray(rows).reshape(-1), starts, starts + width, person, salt)
 
 
-def _digest_slices(data: Any, starts: Any, ends: Any, person: bytes) -> Bytes:
+def _digest_slices(data: Any, starts: Any, ends: Any, person: bytes, salt: bytes) -> Bytes:
     """(slices, 16): BLAKE2b of each."""
     view = np.frombuffer(b"" if data is None else data, np.uint8)
     starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
     out = np.zeros(2 * len(starts), "<u8")
-    if digest_slices(view, starts, ends, first_state(person), ORDER, INITIAL, out) < 0:
+    if digest_slices(view, starts, ends, first_state(person, salt), ORDER, INITIAL, out) < 0:
         raise ValueError("offsets of an Arrow array are beyond its data")
     digests: Bytes = out.view(np.uint8).reshape(len(starts), DIGEST_SIZE)
     return digests
 
 
-_PAYLOADS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Bytes]], ...] = (
+_PLAIN_PAYLOADS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Bytes]], ...] = (
     (pa.types.is_null, _no_payload),
     (pa.types.is_boolean, _booleans),
     (pa.types.is_integer, _integers),
@@ -291,6 +297,9 @@ _PAYLOADS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Bytes]], ...] = (
     (pa.types.is_timestamp, _moments),
     (pa.types.is_duration, _moments),
     (pa.types.is_decimal, _decimals),
+)
+"""How values of fixed width are written down; the first test that holds."""
+_HASHED_PAYLOADS: tuple[tuple[Callable[[Any], bool], Callable[[Any, bytes], Bytes]], ...] = (
     (pa.types.is_fixed_size_binary, _fixed_bytes),
     (pa.types.is_large_string, _texts),
     (pa.types.is_large_binary, _texts),
@@ -298,4 +307,4 @@ _PAYLOADS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Bytes]], ...] = (
     (pa.types.is_map, _maps),
     (pa.types.is_struct, _structs),
 )
-"""How the values of a plain array are written down; the first test that holds."""
+"""How values that hold others, or have no width of their own, are written down, with the salt of their hashes."""

@@ -47,7 +47,7 @@ INTENTS = f"{PRIVATE}/intents"
 SEGMENTS = f"{PRIVATE}/segments"
 PROGRESS = f"{PRIVATE}/progress"
 COLUMNS = f"{PRIVATE}/columns"
-"""Of declared columns: which fragments were seen to be fresh, and values that are computed and not published yet."""
+"""Of declared columns: which fragments were seen to be fresh, values that are computed and not published yet, or kept."""
 
 DETACHED_BIT = 1 << 63
 _ATTEMPT_DIGITS = 16

@@ -74,7 +74,7 @@ def canary_rows(
         work = FragmentWork(reader_of(snapshot, fragment), column)
         for batch, rows, digests in work.first_rows(most, retry_failed=retry_failed):
             most -= len(rows)
-            known, values = results.find(digests[rows])
+            known, values = results.find(work.keys_of(batch, rows, digests, results))
             if meter.used_up:
                 rows, known = rows[known], known[known]
             places = np.where(known, np.cumsum(known) - 1, -1)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lance_core.computed.policies import DEFAULT_RETRIES, ErrorPolicy, OnError, check_policy
-from lance_core.errors import CorruptFileError, InputError
+from lance_core.errors import CorruptFileError, InputError, LanceError
 from lance_core.format import declared
 from lance_core.format.schema import Field, Schema
 
@@ -36,7 +36,9 @@ class Declaration:
 
     `expression`: SQL, or "module:function". `inputs`: the columns, by dotted path, that it and `where` read; a function gets
     all of them in one batch. `where`: SQL; the other rows are not wanted and hold null. `on_error`, `retries`: what
-    becomes of a row for which the function fails (`computed.policies`). `code` and `packages` warn.
+    becomes of a row for which the function fails (`computed.policies`). `deterministic`: equal inputs give equal values, so
+    what was computed for them may stand for them. `cache_bytes`: bytes of values that are kept for that (`computed.cache`).
+    `code` and `packages` warn.
     """
 
     kind: Kind
@@ -50,6 +52,8 @@ class Declaration:
     on_error: OnError = "fail"
     retries: int = DEFAULT_RETRIES
     batch_size: int | None = None
+    deterministic: bool = True
+    cache_bytes: int = 0
     code: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
@@ -79,6 +83,8 @@ class Declaration:
             "on_error": self.on_error if isinstance(self.on_error, str) else dict(self.on_error),
             "retries": self.retries,
             "batch_size": self.batch_size,
+            "deterministic": self.deterministic,
+            "cache_bytes": self.cache_bytes,
             "code": self.code,
             "packages": dict(self.packages),
         }
@@ -117,7 +123,9 @@ def declaration_of(item: Field) -> Declaration:
         packages=_mapping(item, rest, "packages"),
         on_error=rest.get("on_error", "fail"),
         retries=rest.get("retries", DEFAULT_RETRIES),
-        batch_size=_size(item, rest.get("batch_size")),
+        batch_size=_size(item, "batch_size", rest.get("batch_size")),
+        deterministic=rest.get("deterministic", True) is not False,
+        cache_bytes=_size(item, "cache_bytes", rest.get("cache_bytes") or None) or 0,
         id=declared.text_of(item.metadata, declared.ID),
         **{name: _text(item, rest, name) for name in _TEXTS},
     )
@@ -155,10 +163,10 @@ def _text(item: Field, rest: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _size(item: Field, value: Any) -> int | None:
+def _size(item: Field, name: str, value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise _damaged(item, "batch_size")
+    raise _damaged(item, name)
 
 
 def _damaged(item: Field, what: str) -> CorruptFileError:
@@ -172,6 +180,20 @@ def find_declared(schema: Schema, name: str) -> Field:
         known = ", ".join(item.name for item in declared.declared_fields(schema)) or "none"
         raise InputError(f"column {name!r} is not declared", cure=f"Declared columns: {known}.")
     return item
+
+
+def caching_columns(schema: Schema) -> set[str]:
+    """The ids of declared columns that keep values, or may; what cannot be read counts as one."""
+    found = set()
+    for item in declared.declared_fields(schema):
+        column_id = declared.text_of(item.metadata, declared.ID)
+        try:
+            keeps = declaration_of(item).cache_bytes > 0
+        except LanceError:
+            keeps = True
+        if keeps and declared.is_column_id(column_id):
+            found.add(column_id)
+    return found
 
 
 def in_order(schema: Schema) -> list[str]:

@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from lance_core.arrow import schema_from_arrow
 from lance_core.arrow.digests import type_signature
+from lance_core.commit.column_notes import remove_vanished
 from lance_core.computed.declaration import Declaration, find_declared, in_order
-from lance_core.computed.signatures import is_column_id
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.edit.metadata import stage_fields
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError, UnsupportedFeatureError
 from lance_core.format import declared
-from lance_core.format.declared import EVIDENCE_OF, EVIDENCE_SIZE, ID, OTHERS_PREFIX, OWN_KEYS, evidence_of
+from lance_core.format.declared import EVIDENCE_OF, EVIDENCE_SIZE, ID, OTHERS_PREFIX, OWN_KEYS, evidence_of, is_column_id
 from lance_core.format.schema import Field, Schema
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
@@ -158,8 +158,11 @@ def _merge(snapshot: Snapshot, schema: Schema) -> StagedEdit:
 
 
 def undeclare(snapshot: Snapshot, name: str) -> Snapshot:
-    """Take a declaration back: the column stays as it is, its evidence goes. InputError when it is not declared."""
-    return commit_with_retry(snapshot, lambda current: _stage_undeclare(current, name))[0]
+    """Take a declaration back: the column stays as it is, its evidence goes, and with it the values and notes that are kept
+    beside the table. InputError when it is not declared."""
+    committed = commit_with_retry(snapshot, lambda current: _stage_undeclare(current, name))[0]
+    remove_vanished(committed.store, snapshot.manifest.schema, committed.manifest.schema)
+    return committed
 
 
 def _stage_undeclare(snapshot: Snapshot, name: str) -> StagedEdit:

@@ -27,6 +27,7 @@ from lance_core.pick import take
 FAILED, NOT_WANTED = 1, 2
 _RESERVED = 4
 _VALUE = b"lance:value".ljust(16, b"\0")
+_SECOND = b"lance:second"
 Digests = Any
 """(rows, 16) bytes."""
 
@@ -47,13 +48,27 @@ class RowStates:
 
 def input_digests(batch: pa.RecordBatch, names: tuple[str, ...], identity: bytes) -> Digests:
     """Sixteen bytes for each row: of the definition, the types of the inputs and their values."""
+    return _digests(batch, names, identity, b"")
+
+
+def input_keys(batch: pa.RecordBatch, names: tuple[str, ...], identity: bytes, digests: Digests) -> Any:
+    """Thirty-two bytes for each row, its digest and another one: by them its value is found where it was computed before."""
+    return np.concatenate([digests, _digests(batch, names, identity, _SECOND)], axis=1)
+
+
+def pad_keys(digests: Digests) -> Any:
+    """As wide as `input_keys`, for values that only wait for a commit: nobody finds them by the digest of another input."""
+    return np.concatenate([digests, np.zeros_like(digests)], axis=1)
+
+
+def _digests(batch: pa.RecordBatch, names: tuple[str, ...], identity: bytes, salt: bytes) -> Digests:
     columns = [batch.column(name) for name in names]
-    told = hashlib.blake2b(identity, digest_size=16, person=b"lance:inputs")
+    told = hashlib.blake2b(identity, digest_size=16, salt=salt, person=b"lance:inputs")
     for name, column in zip(names, columns, strict=True):
         told.update(f"{len(name.encode())}:{name} {type_signature(column.type)}\n".encode())
     if not columns:
         return np.tile(np.frombuffer(told.digest(), np.uint8), (batch.num_rows, 1))
-    return row_digests(columns, seed=told.digest())
+    return row_digests(columns, seed=told.digest(), salt=salt)
 
 
 def value_marks(values: Any) -> Any:
@@ -68,6 +83,12 @@ def evidence_array(digests: Digests, marks: Any) -> Any:
     data = np.concatenate([digests[:, :8], np.ascontiguousarray(marks, "<u4").view(np.uint8).reshape(-1, 4)], axis=1)
     kind = pa.binary(EVIDENCE_SIZE)
     return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(np.ascontiguousarray(data).tobytes())])
+
+
+def is_not_wanted(evidence: Any) -> Bools:
+    """For each row whether its evidence says that `where` left it out."""
+    wanted: Bools = _bytes_of(evidence)[:, 8:].copy().view("<u4").ravel() == NOT_WANTED
+    return wanted
 
 
 def judge(evidence: Any, digests: Digests, values: Any | None) -> RowStates:

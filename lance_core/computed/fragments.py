@@ -24,7 +24,20 @@ from lance_core.arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.computed.calls import Engine, settle
 from lance_core.computed.declaration import Declaration, declaration_of
-from lance_core.computed.evidence import FAILED, NOT_WANTED, RowStates, evidence_array, input_digests, judge, value_marks
+from lance_core.computed.evidence import (
+    FAILED,
+    NOT_WANTED,
+    RowStates,
+    evidence_array,
+    input_digests,
+    input_keys,
+    is_not_wanted,
+    judge,
+    pad_keys,
+    value_marks,
+)
+from lance_core.computed.lancedb_record import proof_of
+from lance_core.computed.results import Results
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader
@@ -32,7 +45,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.expr import evaluate, parse_filter
 from lance_core.format.declared import evidence_of, has_path
-from lance_core.format.fragment import DataFile
+from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Field, Schema
 from lance_core.pages.rows import RowSelection
 from lance_core.pick import take
@@ -49,6 +62,8 @@ class DeclaredColumn:
     value: Field
     evidence: Field
     declaration: Declaration
+    proven: frozenset[bytes] = frozenset()
+    """Fragments whose values another library's record proves: `lancedb_record.proof_of` each."""
 
     @property
     def batch_rows(self) -> int:
@@ -63,6 +78,13 @@ class DeclaredColumn:
     def all_ids(self, schema: Schema) -> frozenset[int]:
         """Those, and the fields that it reads."""
         return self.written_ids(schema) | needs_of(schema, self.declaration.inputs).field_ids
+
+    def is_proven(self, fragment: Fragment, schema: Schema) -> bool:
+        """Whether the values of a fragment are taken over as they are."""
+        if not self.proven:
+            return False
+        value_ids = frozenset(item.id for item in schema.descend(self.value.id))
+        return proof_of(fragment, value_ids | needs_of(schema, self.declaration.inputs).field_ids) in self.proven
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -205,11 +227,13 @@ class FragmentWork:
             if not most:
                 return
 
-    def adopt(self) -> tuple[DataFile, PassResult]:
-        """Write evidence for the values as they are, where there is none: they are trusted, nothing is computed."""
+    def adopt(self, *, takes_all: bool = False, former: bytes = b"") -> tuple[DataFile, PassResult]:
+        """Write evidence for the values as they are, where there is none: they are trusted, nothing is computed.
+        `takes_all`: also where there is other evidence, which is of the values before. `former`: also where the evidence
+        says that they were fresh by the definition of this identity."""
         seen = PassResult()
         part = self._snapshot.manifest.schema.project(self._written)
-        return write_batches(self.reader, part, self._adopted(schema_to_arrow(part), seen)), seen
+        return write_batches(self.reader, part, self._adopted(schema_to_arrow(part), seen, takes_all, former)), seen
 
     def _batches(self, at_once: int = 1) -> Iterator[tuple[pa.RecordBatch, Bools]]:
         source = self._snapshot.manifest.schema.project(self._input_ids | self._written)
@@ -223,6 +247,12 @@ class FragmentWork:
         digests = input_digests(batch, self._column.input_names, self._column.declaration.identity)
         values = None if self._trusts_values else batch.column(self._column.value.name)
         return judge(batch.column(self._column.evidence.name), digests, values), digests
+
+    def _was_fresh(self, batch: pa.RecordBatch, former: bytes) -> Bools:
+        """Which rows hold a value that was computed by another definition, from the inputs as they are."""
+        evidence, values = batch.column(self._column.evidence.name), batch.column(self._column.value.name)
+        states = judge(evidence, input_digests(batch, self._column.input_names, former), values)
+        return states.fresh & ~is_not_wanted(evidence)
 
     def _count(self, seen: PassResult, states: RowStates, living: Bools) -> None:
         counts = seen.counts
@@ -252,7 +282,8 @@ class FragmentWork:
         """Of the stale rows those that are settled now, their values, and what their evidence says."""
         wanted = self._is_wanted(batch, stale)
         asked = stale[wanted]
-        found = settle(engine, self.inputs_of(batch), asked, digests, call_rows=self._column.batch_rows)
+        keys = None if engine.results is None else self.keys_of(batch, asked, digests, engine.results)
+        found = settle(engine, self.inputs_of(batch), asked, keys, call_rows=self._column.batch_rows)
         counts = seen.counts
         counts.not_wanted += len(stale) - len(asked)
         counts.reused += found.num_reused
@@ -268,6 +299,14 @@ class FragmentWork:
         values = pa.concat_arrays([found.values, pa.nulls(len(unwanted), engine.compute.kind)])
         marks = np.concatenate([marks, np.full(len(unwanted), NOT_WANTED, marks.dtype)])
         return np.concatenate([asked[found.places], unwanted]), values, marks
+
+    def keys_of(self, batch: pa.RecordBatch, rows: Any, digests: Any, results: Results) -> Any:
+        """What the values of some rows of a batch are found by among values that were computed before."""
+        column = self._column
+        if not results.is_lasting:
+            return pad_keys(digests[rows])
+        inputs = batch if len(rows) == batch.num_rows else take(batch.select([*column.input_names]), arrow_of(rows))
+        return input_keys(inputs, column.input_names, column.declaration.identity, digests[rows])
 
     def _is_wanted(self, batch: pa.RecordBatch, rows: Any) -> Bools:
         if self._where is None:
@@ -294,11 +333,17 @@ class FragmentWork:
             columns.append(take(pa.concat_arrays([old, new[item.name].cast(item.type)]), arrow_of(index)))
         return pa.RecordBatch.from_arrays(columns, schema=target)
 
-    def _adopted(self, target: pa.Schema, seen: PassResult) -> Iterator[pa.RecordBatch]:
+    def _adopted(self, target: pa.Schema, seen: PassResult, takes_all: bool, former: bytes) -> Iterator[pa.RecordBatch]:
+        first = 0
         for batch, living in self._batches():
             states, digests = self._judge(batch)
             self._count(seen, states, living)
-            rows = np.flatnonzero(states.new & living)
+            trusted = ~states.fresh if takes_all else states.new
+            if former:
+                trusted = trusted | self._was_fresh(batch, former)
+            rows = np.flatnonzero(trusted & living)
+            seen.written.append(first + rows)
+            first += batch.num_rows
             values = take(batch.column(self._column.value.name), arrow_of(rows))
             yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], value_marks(values)))
 

@@ -78,6 +78,21 @@ def check_policy(on_error: Any, retries: Any) -> None:
         raise InputError(f"retries must be between 0 and {MAX_RETRIES}, got {retries!r}")
 
 
+def check_cache(deterministic: bool, cache_bytes: int, *, is_sql: bool) -> None:
+    """InputError for values that cannot be kept so."""
+    if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+        raise InputError(f"cache_bytes must be a number of bytes, 0 for none, got {cache_bytes!r}")
+    if is_sql and (cache_bytes or not deterministic):
+        raise InputError(
+            "cache_bytes and deterministic are of functions, not of sql", cure="Leave them out: SQL is computed each time."
+        )
+    if cache_bytes and not deterministic:
+        raise InputError(
+            "values of a function that is not deterministic cannot be kept for equal inputs",
+            cure="Leave cache_bytes out, or declare it deterministic.",
+        )
+
+
 def status_of(error: Exception) -> int:
     """The HTTP status that an exception tells, 0 for none."""
     for holder in (error, getattr(error, "response", None)):

@@ -29,6 +29,7 @@ from lance_core.computed.declaration import declaration_of, find_declared, in_or
 from lance_core.computed.declare import give_evidence
 from lance_core.computed.failures import FailedNote, read_failed, write_failed
 from lance_core.computed.fragments import DeclaredColumn, PassResult, RowCounts, declared_column
+from lance_core.computed.lancedb_record import has_record, proven_fragments
 from lance_core.computed.limits import UNBOUNDED, Meter, SpendingLimits
 from lance_core.computed.signatures import FreshNote, signature
 from lance_core.computed.workers import LookedAt, Workers, WorkOptions
@@ -39,6 +40,7 @@ from lance_core.errors import IncompatibleConflictError, NotFoundError, Retryabl
 from lance_core.format.declared import declared_fields, evidence_of
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
+from lance_core.format.schema import Field
 from lance_core.rowids.bitmap import encode_bitmap
 from lance_core.table.edits import with_columns_moved
 from lance_core.table.operations.update import Update, UpdateMode
@@ -147,6 +149,7 @@ class _ColumnRefresh:
         self._failed: list[tuple[int, str, str]] = []
         self._kept_failed: set[str] = set()
         self._note: FreshNote | None = None
+        self._recorded: tuple[Snapshot, Field] | None = None
 
     def run(self, snapshot: Snapshot) -> Snapshot:
         """Rounds until one ends with nothing thrown away."""
@@ -178,6 +181,8 @@ class _ColumnRefresh:
         """One walk over the fragments of a version: the newest version, and whether all that was stale is published."""
         schema = snapshot.manifest.schema
         item = find_declared(schema, self._name)
+        if has_record(item):
+            self._recorded = snapshot, item
         if evidence_of(schema, item) is None:
             if self._options.dry_run:
                 self._counts.new += snapshot.manifest.num_rows
@@ -199,7 +204,10 @@ class _ColumnRefresh:
         ids = column.all_ids(snapshot.manifest.schema)
         self._report.column_ids[self._name] = column.declaration.id
         due = self._due(snapshot, note, ids)
-        self._try_first(snapshot, column, due)
+        if due and self._recorded is not None and column.declaration.kind == "sql" and not column.declaration.where:
+            column = replace(column, proven=proven_fragments(*self._recorded))
+        computed = [fragment for fragment in due if not column.is_proven(fragment, snapshot.manifest.schema)]
+        self._try_first(snapshot, column, computed)
         newest, pending, is_done = snapshot, list[_Written](), True
         at_once, begin = self._workers.at_once, 0
         while begin < len(due) and not self._is_used_up():

@@ -2,42 +2,46 @@
 
 ::
 
-    _lance_core/columns/{id}/results/{definition}-{random}.arrow      digest: binary[16]   value: the column's type
+    _lance_core/columns/{id}/results/{definition}-{erasures}-{rows}-{random}.values      see `value_objects`
 
 One object for each call of the function; the refresh that published the values removes the objects that it knew of, and one
-that finds nothing stale removes those of a refresh that died behind its commit. What is in them counts by its digest alone,
-so it does not matter who computed it, on which version, for which row.
+that finds nothing stale removes those of a refresh that died behind its commit. Of a column with a lasting cache
+(`cache`) the values move there before, also those of tries that died. `erasures`: as in the names of that cache.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import secrets
-from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Bools
+from lance_core.arrow_numpy import arrow_of
 from lance_core.commit.naming import COLUMNS
+from lance_core.computed.cache import ValueCache
+from lance_core.computed.value_objects import FoundValues, Keys, ValueObject, encode_values
 from lance_core.errors import LanceError
+from lance_core.io.many import delete_all
 from lance_core.io.store import Store, StoreEntry
-from lance_core.shortage import ARROW_ERRORS
+from lance_core.pick import take
 
 log = logging.getLogger(__name__)
-_MAX_OBJECT = 256 << 20
-_MAX_HELD = 1 << 30
+_WAITING = re.compile(r"([0-9a-f]{32}-\d{8})-(\d{1,9})-[0-9a-f]{16}\.values")
 
 
-def waiting_objects(store: Store, column_id: str = "") -> list[StoreEntry]:
-    """The objects of values that wait, of one column or of all of them."""
-    prefix = f"{COLUMNS}/{column_id}/results/" if column_id else f"{COLUMNS}/"
-    return [entry for entry in store.list(prefix) if "/results/" in entry.path and entry.path.endswith(".arrow")]
+def is_waiting(entry: StoreEntry) -> bool:
+    """Whether an object of a column's folder holds values that wait."""
+    return "/results/" in entry.path
 
 
 class Results:
-    """The values of one definition. `store` None: they are kept in memory alone. `waiting`: those that were put aside."""
+    """The values of one definition. `store` None: they are kept in memory alone. `waiting`: objects that were put aside
+    before. `cache`: where values stay, None for a column that keeps none."""
 
     def __init__(
         self,
@@ -46,105 +50,144 @@ class Results:
         identity: bytes,
         kind: pa.DataType,
         waiting: Iterable[StoreEntry] = (),
+        *,
+        erasures: int = 0,
+        cache: ValueCache | None = None,
     ) -> None:
-        self._store, self._kind = store, kind
-        self._folder = f"{COLUMNS}/{column_id}/results"
-        self._prefix = f"{identity.hex()}-"
-        self._places: dict[bytes, int] = {}
-        self._values: list[Any] = []
-        self._ends: list[int] = []
-        self._paths: list[str] = []
-        self._held = 0
-        self.reused = 0
-        if store is not None:
-            self._load(store, waiting)
+        self._store, self._kind, self._cache = store, kind, cache
+        self._folder, self._prefix = f"{COLUMNS}/{column_id}/results", f"{identity.hex()}-{erasures:08d}"
+        self._made, self._waits, self._stays = (FoundValues(store, kind) for _ in range(3))
+        self._moved = set[bytes]()
+        self._paths, self._own = list[str](), list[str]()
+        self._of_others = list[ValueObject]()
+        self._unsealed = list[tuple[Keys, Any]]()
+        self._unsealed_bytes = 0
+        self._has_put = False
+        self._load(waiting)
+        if cache is not None:
+            self._stays.read(cache.objects())
 
-    def find(self, digests: Any) -> tuple[Any, Any]:
-        """Which rows have a value (a mask), and the values of those, in order."""
-        keys = _keys(digests) if self._places else []
-        if self._places.keys().isdisjoint(keys):
-            return np.zeros(len(digests), np.bool_), _none(self._kind)
-        places = np.array([self._places.get(key, -1) for key in keys], np.int64)
-        mask, found = places >= 0, []
-        for place in places[mask].tolist():
-            number = bisect_right(self._ends, place)
-            start = place - (self._ends[number - 1] if number else 0)
-            found.append(self._values[number][start : start + 1])
-        self.reused += len(found)
-        return mask, pa.concat_arrays(found) if found else _none(self._kind)
-
-    def add(self, digests: Any, values: Any) -> None:
-        """Keep what one call of the function gave."""
-        if self._held > _MAX_HELD or not len(digests):
-            return
-        self._keep(digests, values)
-        if self._store is None:
-            return
-        path = f"{self._folder}/{self._prefix}{secrets.token_hex(8)}.arrow"
-        try:
-            self._store.put(path, _encode(digests, values), durable=False)
-        except LanceError as error:
-            log.warning("%s: computed values were not put aside: %s", self._store.uri, error)
-        else:
-            self._paths.append(path)
+    @property
+    def is_lasting(self) -> bool:
+        """Whether values stay, so that equal inputs are computed once."""
+        return self._cache is not None
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The objects that are known here."""
-        return tuple(self._paths)
+        """The objects with values that wait, as far as they are known here."""
+        return (*self._paths, *self._own)
 
-    def _keep(self, digests: Any, values: Any) -> None:
-        first = self._ends[-1] if self._ends else 0
-        self._values.append(values)
-        self._ends.append(first + len(values))
-        self._held += values.nbytes + 100 * len(values)
-        self._places.update(zip(_keys(digests), range(first, self._ends[-1]), strict=True))
+    def find(self, keys: Keys) -> tuple[Bools, Any]:
+        """Which rows have a value (a mask), and the values of those, in order. `keys`: of `evidence.input_keys`."""
+        mask, values = self._made.find(keys)
+        for look in (self._find_waiting, self._find_lasting):
+            rest = np.flatnonzero(~mask)
+            found, others = look(keys[rest])
+            if len(others):
+                order = np.argsort(np.concatenate([np.flatnonzero(mask), rest[found]]))
+                mask[rest[found]] = True
+                values = take(pa.concat_arrays([values, others]), arrow_of(order))
+        return mask, values
 
-    def _load(self, store: Store, waiting: Iterable[StoreEntry]) -> None:
-        for entry in sorted(waiting, key=lambda item: item.path):
-            name = entry.path.rpartition("/")[2]
-            self._paths.append(entry.path)
-            if name.startswith(self._prefix) and entry.size <= _MAX_OBJECT and self._held <= _MAX_HELD:
-                self._read(store, entry.path)
+    def _find_waiting(self, keys: Keys) -> tuple[Bools, Any]:
+        """Of a try that died. What is of use now is kept as what is computed now."""
+        mask, values = self._waits.find(keys)
+        if self._cache is not None and len(values):
+            self._move(keys[mask], values)
+        return mask, values
 
-    def _read(self, store: Store, path: str) -> None:
+    def _move(self, keys: Keys | None, values: Any) -> None:
+        """Keep what waited, once."""
+        if keys is not None:
+            told = [row.tobytes() for row in keys]
+            new = [place for place, key in enumerate(told) if key not in self._moved]
+            self._moved.update(told)
+            self._keep(keys[new], take(values, pa.array(new, pa.int64())))
+
+    def _find_lasting(self, keys: Keys) -> tuple[Bools, Any]:
+        found = self._stays.find(keys)
+        if not self._stays.has_lost:
+            return found
+        self._stays.has_lost = False
+        self._stays.read(self._look_again())
+        return self._stays.find(keys)
+
+    def add(self, keys: Keys, values: Any) -> None:
+        """Keep what one call of the function gave."""
+        if not len(keys):
+            return
+        if self._store is None:
+            self._made.add(ValueObject("", 0, len(keys)), keys, values)
+            return
+        path = f"{self._folder}/{self._prefix}-{len(keys)}-{secrets.token_hex(8)}.values"
+        data = encode_values(keys, values)
         try:
-            with pa.ipc.open_file(pa.py_buffer(bytes(store.get(path)))) as reader:
-                table = reader.read_all()
-            table.validate(full=True)
-            digests, values = table.column("digest").combine_chunks(), table.column("value").combine_chunks()
-        except (LanceError, *ARROW_ERRORS, KeyError) as error:
-            log.warning("%s cannot be read, its values are computed again: %s", path, error)
+            self._store.put_if_absent(path, data, durable=False)
+        except LanceError as error:
+            log.warning("%s: computed values were not put aside: %s", self._store.uri, error)
+        else:
+            self._own.append(path)
+            self._made.add(ValueObject(path, len(data), len(keys)), keys, values)
+        if self._cache is not None:
+            self._keep(keys, values)
+
+    @property
+    def own_paths(self) -> tuple[str, ...]:
+        """Those of them that were put aside here."""
+        return tuple(self._own)
+
+    def close(self, *, merges: bool, takes_over: bool) -> None:
+        """Put what is computed into the cache, and keep it within its bound. `merges`: and its objects few. `takes_over`:
+        also what tries that died put aside, because all is published and nothing waits any more. Never fails."""
+        if takes_over and self._cache is not None:
+            for item in self._of_others:
+                self._move(*(self._waits.all_of(item) or (None, None)))
+        self._seal()
+        if self._cache is not None and (self._has_put or merges):
+            self._cache.tidy(self._kind, merges=merges)
+
+    def _keep(self, keys: Keys, values: Any) -> None:
+        """For the cache; put there when there are enough. The objects that wait stay until all is published."""
+        if not len(keys):
             return
-        if digests.type != pa.binary(16) or values.type != self._kind or digests.null_count:
+        self._unsealed.append((keys, values))
+        self._unsealed_bytes += keys.nbytes + values.nbytes
+        if self._cache is not None and self._unsealed_bytes >= self._cache.pack_bytes:
+            self._seal()
+
+    def _seal(self) -> None:
+        if self._cache is None or not self._unsealed:
             return
-        rows = np.frombuffer(b"".join(cast("list[bytes]", digests.to_pylist())), np.uint8).reshape(-1, 16)
-        self._keep(rows, values)
+        keys = np.concatenate([keys for keys, _ in self._unsealed])
+        values = pa.concat_arrays([values for _, values in self._unsealed])
+        self._unsealed, self._unsealed_bytes = [], 0
+        try:
+            self._cache.put(keys, values)
+        except LanceError as error:
+            log.warning("%s: computed values were not put into the cache: %s", self._folder, error)
+        self._has_put = True
+
+    def _look_again(self) -> list[ValueObject]:
+        try:
+            return [] if self._cache is None else self._cache.look_again()
+        except LanceError as error:
+            log.warning("%s: the cache of computed values cannot be listed: %s", self._folder, error)
+            return []
+
+    def _load(self, waiting: Iterable[StoreEntry]) -> None:
+        found = []
+        for entry in sorted(waiting, key=lambda item: item.path):
+            self._paths.append(entry.path)
+            name = _WAITING.fullmatch(entry.path.rpartition("/")[2])
+            if name is not None and name[1] == self._prefix:
+                found.append(ValueObject(entry.path, entry.size, int(name[2])))
+        self._of_others = found
+        self._waits.read(found)
 
 
 def remove_results(store: Store, paths: Iterable[str]) -> None:
     """Remove objects whose values are published. Never fails."""
-    for path in paths:
-        try:
-            store.delete(path)
-        except LanceError as error:
-            log.warning("%s stays behind: %s", path, error)
-
-
-def _keys(digests: Any) -> list[bytes]:
-    keys: list[bytes] = np.ascontiguousarray(digests).view("V16").ravel().tolist()
-    return keys
-
-
-def _none(kind: pa.DataType) -> Any:
-    nulls: Any = pa.nulls
-    return nulls(0, kind)
-
-
-def _encode(digests: Any, values: Any) -> bytes:
-    keys = pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(np.ascontiguousarray(digests).tobytes())])
-    table = pa.table({"digest": keys, "value": values})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    try:
+        delete_all(store, list(paths))
+    except LanceError as error:
+        log.warning("%s: computed values stay behind: %s", store.uri, error)

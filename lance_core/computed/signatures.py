@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 
 from lance_core.commit.naming import COLUMNS
 from lance_core.errors import LanceError, NotFoundError
@@ -24,12 +23,6 @@ from lance_core.io.store import Store
 log = logging.getLogger(__name__)
 _MAGIC = b"LCF1"
 _SIZE = 16
-_ID = re.compile(r"[0-9a-f]{16}")
-
-
-def is_column_id(text: str) -> bool:
-    """Whether a text from a table's metadata is an id, which becomes part of a path."""
-    return _ID.fullmatch(text) is not None
 
 
 def signature(fragment: Fragment, field_ids: frozenset[int], identity: bytes, *, with_deletions: bool) -> bytes:

@@ -9,10 +9,10 @@ from lance_core.computed.declaration import declaration_of
 from lance_core.computed.failures import read_failed
 from lance_core.computed.fragments import declared_column
 from lance_core.computed.history import RefreshRecord, read_records
-from lance_core.computed.signatures import FreshNote, is_column_id
+from lance_core.computed.signatures import FreshNote
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
-from lance_core.format.declared import declared_fields, evidence_of
+from lance_core.format.declared import declared_fields, evidence_of, is_column_id
 from lance_core.format.schema import Field
 
 

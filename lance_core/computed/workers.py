@@ -9,28 +9,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+import pyarrow as pa
+
+from lance_core.commit.naming import COLUMNS
+from lance_core.computed.cache import CacheListing, ValueCache
 from lance_core.computed.calls import Engine, settle
+from lance_core.computed.declaration import Declaration
 from lance_core.computed.fragments import DeclaredColumn, FragmentWork, PassResult
 from lance_core.computed.functions import Computation, Load
 from lance_core.computed.limits import Meter, Pace
 from lance_core.computed.models import Models
-from lance_core.computed.results import Results, remove_results, waiting_objects
+from lance_core.computed.results import Results, is_waiting, remove_results
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
+from lance_core.errors import LanceError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.io.store import Store, StoreEntry
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class WorkOptions:
-    """What is to be done with a fragment. `dry_run`: count only. `trusts`: values without evidence are taken over."""
+    """What is to be done with a fragment. `dry_run`: count only. `trusts`: values without evidence are taken over, and those
+    that are fresh by the definition `former`, an identity."""
 
     dry_run: bool = False
     trusts: bool = False
+    former: bytes = b""
     retry_failed: bool = True
     concurrency: int = 1
     calls_per_second: float | None = None
@@ -70,12 +81,17 @@ class HereWorkers:
 
     at_once = 1
 
-    def __init__(self, load: Load, options: WorkOptions, models: Models | None = None) -> None:
-        self._load, self._options, self._models = load, options, models
+    def __init__(self, load: Load, options: WorkOptions, models: Models | None = None, *, is_alone: bool = True) -> None:
+        """`is_alone`: no other workers are at the column for the same refresh, so that these put small objects together."""
+        self._load, self._options, self._models, self._is_alone = load, options, models, is_alone
         self._is_sound = True
         self._engine: Engine | None = None
         self._store: Store | None = None
         self._waiting: list[StoreEntry] = []
+        self._cached = CacheListing()
+        self._results: Results | None = None
+        self._trial: Results | None = None
+        self._column: tuple[Declaration, pa.DataType] | None = None
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
@@ -93,23 +109,35 @@ class HereWorkers:
     def try_first(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter, most: int
     ) -> Results:
-        """What is computed here is reused for the column's other calls, and put aside where it is a function's."""
+        """What is computed here is reused for the column's other calls, where the function gives the same each time, and put
+        aside where it is a function's."""
         self._begin(snapshot, column)
         engine = self._engine_of(snapshot, column, meter)
+        results = engine.results
+        if results is None:
+            declared = column.declaration
+            results = self._trial = Results(self._store, declared.id, declared.identity, engine.compute.kind)
+            engine = replace(engine, results=results)
         self._is_sound = False
         for fragment in fragments:
             if not most or meter.used_up:
                 break
             work = FragmentWork(reader_of(snapshot, fragment), column)
             for batch, rows, digests in work.first_rows(most, retry_failed=engine.retry_failed):
-                settle(engine, work.inputs_of(batch), rows, digests, call_rows=column.batch_rows)
+                keys = work.keys_of(batch, rows, digests, results)
+                settle(engine, work.inputs_of(batch), rows, keys, call_rows=column.batch_rows)
                 most -= len(rows)
         self._is_sound = True
-        return engine.results
+        return results
 
     def _begin(self, snapshot: Snapshot, column: DeclaredColumn) -> None:
-        if self._store is None and column.declaration.kind == "python" and not self._options.dry_run:
-            self._store, self._waiting = snapshot.store, waiting_objects(snapshot.store, column.declaration.id)
+        """Before any row is read: an erasure that comes behind it is known by what it finds changed."""
+        if self._store is not None or column.declaration.kind != "python" or self._options.dry_run:
+            return
+        entries = list(snapshot.store.list(f"{COLUMNS}/{column.declaration.id}/"))
+        self._store, self._waiting = snapshot.store, [entry for entry in entries if is_waiting(entry)]
+        self._cached = CacheListing.of(entries)
+        self._column = column.declaration, snapshot.arrow_schema.field(column.value.name).type
 
     def _one(self, snapshot: Snapshot, column: DeclaredColumn, fragment: Fragment, meter: Meter) -> LookedAt:
         work, options = FragmentWork(reader_of(snapshot, fragment), column), self._options
@@ -122,7 +150,12 @@ class HereWorkers:
                 return LookedAt(fragment, None, seen)
         elif not fragment.num_rows:
             return LookedAt(fragment, None, PassResult(is_whole=False))
-        file, seen = work.adopt() if options.trusts else work.rewrite(self._engine_of(snapshot, column, meter))
+        if column.is_proven(fragment, snapshot.manifest.schema):
+            file, seen = work.adopt(takes_all=True)
+        elif options.trusts:
+            file, seen = work.adopt(former=options.former)
+        else:
+            file, seen = work.rewrite(self._engine_of(snapshot, column, meter))
         return LookedAt(fragment, file, seen)
 
     def _engine_of(self, snapshot: Snapshot, column: DeclaredColumn, meter: Meter) -> Engine:
@@ -134,23 +167,73 @@ class HereWorkers:
             compute = Computation(
                 declaration, target, snapshot.arrow_schema, self._load, meter=meter, pace=pace, models=self._models
             )
-            results = Results(self._store, declaration.id, declaration.identity, target.type, self._waiting)
-            self._engine = Engine(compute, results, options.concurrency, options.retry_failed)
+            self._results = self._results_of()
+            self._engine = Engine(compute, self._results, options.concurrency, options.retry_failed)
         return self._engine
+
+    def _results_of(self) -> Results | None:
+        """What was computed before, of a function that gives the same each time; cached values that nobody may use go."""
+        if self._store is None or self._column is None:
+            return None
+        declaration, kind = self._column
+        unused = self._cached.void if declaration.cache_bytes else [item.object.path for item in self._cached.objects]
+        remove_results(self._store, unused)
+        return results_of(self._store, declaration, kind, self._waiting, self._cached)
 
     @property
     def result_paths(self) -> tuple[str, ...]:
         """The objects with values that are put aside, as far as they are known here."""
-        return tuple(entry.path for entry in self._waiting) if self._engine is None else self._engine.results.paths
+        if self._results is not None:
+            return self._results.paths
+        tried = () if self._trial is None else self._trial.paths
+        return (*(entry.path for entry in self._waiting), *tried)
+
+    @property
+    def own_paths(self) -> tuple[str, ...]:
+        """Those of them that were put aside here."""
+        return () if self._results is None else self._results.own_paths
 
     def end_column(self, *, is_published: bool) -> bool:
-        """The function is closed."""
-        engine, store, paths = self._engine, self._store, self.result_paths
-        self._engine, self._store, self._waiting = None, None, []
+        """The function is closed, and what it gave is put into the column's cache."""
+        keeps = self._column is not None and self._column[0].cache_bytes > 0
+        if is_published and keeps and self._waiting and self._results is None:
+            self._results = self._results_of()
+        engine, store, paths, results = self._engine, self._store, self.result_paths, self._results
+        self._engine, self._store, self._waiting, self._cached = None, None, [], CacheListing()
+        self._results = self._trial = self._column = None
         try:
             if engine is not None:
                 engine.compute.close(is_sound=self._is_sound)
         finally:
+            if results is not None:
+                results.close(merges=self._is_alone, takes_over=is_published)
             if is_published and store is not None:
                 remove_results(store, paths)
         return engine is not None and engine.compute.code_changed
+
+
+def results_of(
+    store: Store, declaration: Declaration, kind: pa.DataType, waiting: Sequence[StoreEntry], cached: CacheListing
+) -> Results | None:
+    """What was computed before for a column; None where no value stands for another. `cached`: from the listing that
+    `waiting` is of."""
+    if not declaration.deterministic:
+        return None
+    cache, erasures = None, cached.erasures
+    if declaration.cache_bytes:
+        cache = ValueCache(store, declaration.id, declaration.identity, declaration.cache_bytes, cached)
+    return Results(store, declaration.id, declaration.identity, kind, waiting, erasures=erasures, cache=cache)
+
+
+def end_cache(store: Store, declaration: Declaration, kind: pa.DataType, own: Collection[str]) -> None:
+    """Take over into a column's cache what tries that died put aside, and tidy it, where others computed: `own` are the
+    objects of those that ended, who put their values there themselves. Never fails."""
+    try:
+        entries = list(store.list(f"{COLUMNS}/{declaration.id}/"))
+    except LanceError as error:
+        log.warning("%s: the cache of computed values was not tidied: %s", store.uri, error)
+        return
+    waiting = [entry for entry in entries if is_waiting(entry) and entry.path not in own]
+    results = results_of(store, declaration, kind, waiting, CacheListing.of(entries))
+    if results is not None:
+        results.close(merges=True, takes_over=True)

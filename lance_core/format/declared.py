@@ -13,6 +13,7 @@ the declaration's own id: a column that was cast, or a table that was written ag
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ ID = "lance_core.column.id"
 DEFINITION = "lance_core.column.definition"
 EVIDENCE_OF = "lance_core.evidence_of"
 OWN_KEYS = (DECLARED, KIND, EXPRESSION, INPUTS, ID, DEFINITION)
+_ID = re.compile(r"[0-9a-f]{16}")
 OTHERS_PREFIX = "computed_refresh."
 """LanceDB's notes about what it computed."""
 
@@ -66,6 +68,16 @@ def without_columns(schema: Schema, names: frozenset[str]) -> Schema:
 def declared_fields(schema: Schema) -> Iterator[Field]:
     """The columns that are declared, in the order of the table."""
     return (item for item in schema.fields if item.metadata and item.parent_id == NO_PARENT and is_declared(item))
+
+
+def is_column_id(text: str) -> bool:
+    """Whether a text from a table's metadata is an id of a declaration, which becomes part of a path."""
+    return _ID.fullmatch(text) is not None
+
+
+def column_ids(schema: Schema) -> frozenset[str]:
+    """The ids of the declarations in a schema."""
+    return frozenset(found for item in declared_fields(schema) if is_column_id(found := text_of(item.metadata, ID)))
 
 
 def inputs_of(field: Field) -> tuple[str, ...]:

@@ -19,15 +19,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.computed.declaration import Declaration, find_declared
+from lance_core.computed.declaration import Declaration, declaration_of, find_declared
 from lance_core.computed.declare import declare, undeclare
 from lance_core.computed.failures import FailedRows, read_failed
 from lance_core.computed.functions import Load, code_digest, refuse_changing
 from lance_core.computed.history import add_estimate, write_record
 from lance_core.computed.limits import SpendingLimits
-from lance_core.computed.policies import DEFAULT_RETRIES, OnError, check_policy
+from lance_core.computed.policies import DEFAULT_RETRIES, OnError, check_cache, check_policy
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
-from lance_core.computed.signatures import is_column_id
 from lance_core.computed.workers import HereWorkers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
@@ -60,6 +59,8 @@ def declare_column(
     on_error: OnError = "fail",
     retries: int = DEFAULT_RETRIES,
     batch_size: int | None = None,
+    deterministic: bool = True,
+    cache_bytes: int = 0,
     trust_existing: bool = False,
     functions: Functions | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -73,9 +74,14 @@ def declare_column(
     exception or status, and what is tried again, up to `retries` times, as
     `{"429": "retry", "ValueError": "skip", "*": "fail"}`. `batch_size`: rows of one call, 1,024 for functions unless given.
 
+    `cache_bytes`: so many bytes of values that a function gave are kept beside the table, so that equal inputs are computed
+    once, whatever becomes of the rows; 0 for none. `deterministic=False`: equal inputs may give other values, so no value
+    that was computed for a row or by a refresh that ended stands for another one.
+
     The definition is what is passed here: another expression, function, `version`, `arguments`, `model` or `revision` makes
     every row stale; the function's code does not. `trust_existing`: the values that the column has are taken over, and only
-    evidence is written.
+    evidence is written: of all rows where it was not declared; where it was, with the same inputs, of those that are fresh
+    by that definition.
 
     Raises InputError for a column that cannot be declared so, FilterError for SQL, CommitError.
     """
@@ -95,13 +101,25 @@ def declare_column(
         on_error=on_error,
         retries=retries,
         batch_size=batch_size,
+        deterministic=deterministic,
+        cache_bytes=cache_bytes,
         functions=functions,
     )
+    former = _former(snapshot, name, made) if trust_existing else b""
     committed = declare(snapshot, name, made, kind)
     if trust_existing:
-        workers = HereWorkers(loader(functions), WorkOptions(trusts=True))
+        workers = HereWorkers(loader(functions), WorkOptions(trusts=True, former=former))
         return refresh(committed, [name], workers, RefreshOptions(trust=frozenset({name}))).version
     return committed.version
+
+
+def _former(snapshot: Snapshot, name: str, made: Declaration) -> bytes:
+    """The identity of the definition that a column has, b"" for none from the same inputs."""
+    known = next((item for item in declared.declared_fields(snapshot.manifest.schema) if item.name == name), None)
+    if known is None:
+        return b""
+    before = declaration_of(known)
+    return before.identity if before.inputs == made.inputs and before.identity != made.identity else b""
 
 
 def declaration(
@@ -120,6 +138,8 @@ def declaration(
     on_error: OnError,
     retries: int,
     batch_size: int | None,
+    deterministic: bool,
+    cache_bytes: int,
     functions: Functions | None,
 ) -> tuple[Declaration, pa.DataType | None]:
     """What `declare_column` would declare, and the type of a column that is added. InputError, FilterError."""
@@ -128,6 +148,7 @@ def declaration(
     check_policy(on_error, retries)
     if batch_size is not None and batch_size < 1:
         raise InputError(f"batch_size must be at least 1, got {batch_size}")
+    check_cache(deterministic, cache_bytes, is_sql=sql is not None)
     made = (
         _from_sql(snapshot, name, sql, type) if sql is not None else _from_function(function or "", inputs, type, functions)
     )
@@ -148,6 +169,8 @@ def declaration(
             on_error=on_error,
             retries=retries,
             batch_size=batch_size,
+            deterministic=deterministic,
+            cache_bytes=cache_bytes,
             code=computed.code,
         ),
         kind,
@@ -283,7 +306,7 @@ def failed_rows(uri: Uri, column: str, *, storage_options: Mapping[str, str] | N
     snapshot = open_snapshot(uri, storage_options=storage_options)
     item = find_declared(snapshot.manifest.schema, column)
     column_id = declared.text_of(item.metadata, declared.ID)
-    return read_failed(snapshot.store, column_id) if is_column_id(column_id) else FailedRows()
+    return read_failed(snapshot.store, column_id) if declared.is_column_id(column_id) else FailedRows()
 
 
 def loader(functions: Functions | None) -> Load:

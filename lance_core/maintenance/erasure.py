@@ -3,7 +3,7 @@
 ::
 
     each branch, then the main line:   delete -> rewrite the fragments that held them -> rebuild the indices -> clean up
-                                       and remove values of declared columns that wait for a refresh
+                                       and remove values of declared columns that wait for a refresh, or are cached
     then look:                         every version that is left, deleted rows included; files of no version; clones
     the report:                        {"is_gone": True, "holders": [], ..., "signature": {"algorithm": "HMAC-SHA256", ...}}
 
@@ -23,8 +23,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 from lance_core.commit.manifests import version_numbers
-from lance_core.commit.naming import DATA, data_path
-from lance_core.computed.results import waiting_objects
+from lance_core.commit.naming import COLUMNS, DATA, data_path
+from lance_core.computed.cache import cached_columns, remove_cached
+from lance_core.computed.declaration import caching_columns
+from lance_core.computed.results import is_waiting
 from lance_core.dataset.refs.branches import MAIN, branch_names, place_of
 from lance_core.dataset.refs.clones import cloned_versions
 from lance_core.dataset.refs.tags import list_tags
@@ -97,7 +99,7 @@ def erase(erasure: Erasure, *, options: Mapping[str, Any]) -> dict[str, Any]:
             uri=facts["uri"], older_than_seconds=0, retain_versions=1, delete_unverified=erasure.delete_unverified
         )
         facts["cleanup"] = api.run(cleanup, options=options)
-        facts["computed_values_removed"] = _remove_waiting(api.open_store(facts["uri"], options))
+        facts["computed_values_removed"] = _remove_computed(facts["uri"], options)
     holders = find_holders(erasure.uri, erasure.predicate, options=options)
     return {
         "uri": erasure.uri,
@@ -158,11 +160,14 @@ def _drop_inherited(uri: str, options: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def _remove_waiting(store: Store) -> int:
-    """Values of declared columns that a refresh computed and has not published: they would be computed again."""
-    paths = [entry.path for entry in waiting_objects(store)]
-    delete_all(store, paths)
-    return len(paths)
+def _remove_computed(uri: str, options: Mapping[str, Any]) -> int:
+    """Remove values of declared columns: those that wait to be published, and those of lasting caches, which no refresh that
+    is under way puts back. They would be computed again."""
+    snapshot = open_snapshot(uri, storage_options=reveal_all(options))
+    entries = list(snapshot.store.list(f"{COLUMNS}/"))
+    paths = [entry.path for entry in entries if is_waiting(entry)]
+    delete_all(snapshot.store, paths)
+    return len(paths) + remove_cached(snapshot.store, {*caching_columns(snapshot.manifest.schema), *cached_columns(entries)})
 
 
 def _outcome(result: Mapping[str, Any]) -> str:
@@ -187,8 +192,9 @@ def _of_line(root: Store, line: str, predicate: str, options: Mapping[str, str])
     for entry in store.list(f"{DATA}/"):
         if entry.path not in referenced:
             yield Holder(line, "file", entry.path, None, "no version refers to it; a writer may be active")
-    for entry in waiting_objects(store):
-        yield Holder(line, "file", entry.path, None, "computed values that wait for the next refresh; one may be under way")
+    for entry in store.list(f"{COLUMNS}/"):
+        if is_waiting(entry) or entry.path.endswith(".values"):
+            yield Holder(line, "file", entry.path, None, "computed values for the next refresh; one may be under way")
     for staged in list_staged(store):
         yield Holder(line, "staged", f"{staged.identity}.{staged.attempt}", None, "staged work that was not committed")
     for number, uri in cloned_versions(store, options).items():

@@ -59,7 +59,7 @@ def column(uri: str, name: str = "y") -> list[Any]:
 
 
 def waiting(uri: str) -> int:
-    return len([*Path(uri, "_lance_core", "columns").rglob("*.arrow")])
+    return len([*Path(uri, "_lance_core", "columns").rglob("results/*.values")])
 
 
 def refused(uri: str, work: Work, *gates: Any, **options: Any) -> str:
@@ -85,6 +85,29 @@ def test_what_a_gate_refuses_is_not_published_and_not_computed_twice(uri: str) -
     assert (sorted(work.given), waiting(uri)) == ([*range(60)], 0)
     assert (report.canaries, report.columns["y"].reused, report.columns["y"].rows_given) == ({"y": 25}, 25, 35)
     assert column(uri) == [None] * 10 + [-1.0] * 50
+
+
+def test_a_canary_of_a_function_that_is_not_deterministic_is_computed_again(uri: str) -> None:
+    declare(uri, deterministic=False)
+    work = Work(lambda number: -1.0)
+    refused(uri, work, {"no_rows": "y < 0"}, canary=10)
+    work.answer = lambda number: float(number)
+    report = refresh(uri, work, {"no_rows": "y < 0"}, canary=10)
+    assert (work.given, waiting(uri)) == ([*range(10), *range(10), *range(60)], 0)
+    assert (report.canaries, report.columns["y"].reused) == ({"y": 10}, 0)
+    assert column(uri) == [*range(60)]
+
+
+def test_a_canary_of_values_that_are_kept_costs_no_call(uri: str) -> None:
+    declare(uri, cache_bytes=1 << 20)
+    work = Work()
+    refresh(uri, work)
+    lance_core.dataset(uri).delete("true")
+    lance_core.write_dataset(pa.table({"x": range(60)}), uri, mode="append")
+    work.given.clear()
+    refused(uri, work, {"no_rows": "y > 5"}, canary=10)
+    report = refresh(uri, work, {"no_rows": "y < 0"}, canary=10)
+    assert (work.given, report.canaries, column(uri)) == ([], {"y": 10}, [*range(60)])
 
 
 def test_a_canary_that_passes_costs_no_call(uri: str) -> None:

@@ -283,6 +283,40 @@ def test_an_existing_column_is_taken_over_or_computed_anew(uri: str) -> None:
     assert refresh(uri, upper).columns["u"].new == 4
 
 
+def test_a_definition_that_means_the_same_is_taken_over_where_rows_are_fresh(uri: str) -> None:
+    """No call; what was stale by the former definition, and what has no value, is stale by the new one."""
+    upper = Upper()
+    declare_upper(uri)
+    refresh(uri, upper)
+    append(uri, ["d", "e"])
+    refresh(uri, upper)
+    lance_core.dataset(uri).update({"s": "'z'"}, where="x = 1")
+    upper.taken()
+    before = lance_core.dataset(uri).version
+    declare_upper(uri, version="2", trust_existing=True)
+    assert upper.taken() == []
+    assert lance_core.dataset(uri).version > before
+    assert refresh(uri, upper, dry_run=True).columns["u"].changed == 1
+    refresh(uri, upper)
+    assert (upper.taken(), sorted(map(str, values(uri)))) == (["z"], ["C", "D", "E", "None", "Z"])
+    declare_upper(uri, version="3", where="x > 1", trust_existing=True)
+    assert refresh(uri, upper, dry_run=True).stale == 5, "other inputs: where reads one more"
+
+
+def test_an_existing_column_is_read_once_and_its_function_is_not_loaded(uri: str, data_reads: list[str]) -> None:
+    """Inputs and values are read for the evidence that is written; a wrong value counts as right until an input changes."""
+    lance_core.dataset(uri).add_columns({"u": "CASE WHEN x > 0 THEN 'wrong' END"})
+    del data_reads[:]
+    declare_upper(uri, trust_existing=True)
+    assert data_reads, "inputs and values are read"
+    report = lance_core.refresh_columns(uri)
+    assert (report.stale, values(uri)) == (0, ["wrong"] * 3)
+    lance_core.dataset(uri).update({"s": "'b'"}, where="x = 1")
+    upper = Upper()
+    refresh(uri, upper)
+    assert (upper.taken(), values(uri)) == (["b"], ["wrong", "wrong", "B"])
+
+
 def test_reads_of_all_columns_leave_evidence_out_and_rewrites_carry_it(uri: str) -> None:
     lance_core.declare_column(uri, "u", sql="upper(s)")
     lance_core.refresh_columns(uri)

@@ -132,7 +132,7 @@ def test_values_of_a_refresh_that_died_behind_its_commit_are_removed(uri: str) -
     declare(uri)
     refresh(uri, Work())
     (note,) = Path(uri, "_lance_core", "columns").glob("*/fresh")
-    left = note.parent / "results" / f"{'00' * 16}-{'00' * 8}.arrow"
+    left = note.parent / "results" / f"{'00' * 16}-{'00' * 8}.values"
     left.parent.mkdir(exist_ok=True)
     left.write_bytes(b"what was computed")
     note.unlink()  # it is written behind the values' removal
@@ -148,13 +148,13 @@ def test_an_erasure_removes_values_that_wait(uri: str) -> None:
 
     with pytest.raises(EndedError):
         refresh(uri, Work(None, None, EndedError()))
-    waiting = [*Path(uri, "_lance_core", "columns").rglob("*.arrow")]
+    waiting = [*Path(uri, "_lance_core", "columns").rglob("results/*.values")]
     assert len(waiting) == 2
     holders = find_holders(uri, "x = 1", options={})
     assert {holder.name for holder in holders} >= {str(path.relative_to(uri)) for path in waiting}
     report = erase(Erasure(uri=uri, predicate="x = 1", delete_unverified=True), options={})
     assert (report["lines"][0]["computed_values_removed"], report["is_gone"]) == (2, True)
-    assert [*Path(uri, "_lance_core", "columns").rglob("*.arrow")] == []
+    assert [*Path(uri, "_lance_core", "columns").rglob("results/*.values")] == []
 
 
 def test_a_pace_keeps_calls_apart() -> None:

@@ -65,7 +65,7 @@ def _kill_and_go_on(base: Path, place: Path, at: int, monkeypatch: pytest.Monkey
     assert (again.columns["double"].stale, again.columns["double"].left, again.num_versions) == (1, 1, 0)
     (failed,) = lance_core.failed_rows(uri, "double").rows
     assert failed.row == (2 << 32) + 1
-    left = [path.name for path in Path(uri, "_lance_core", "columns").rglob("*.arrow")]
+    left = [path.name for path in Path(uri, "_lance_core", "columns").rglob("results/*.values")]
     assert left == [], (at, left)
 
 

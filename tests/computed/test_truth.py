@@ -79,12 +79,18 @@ def _inputs_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fragments, "judge", judge)
 
 
+def _all_inputs_have_one_key(patch: pytest.MonkeyPatch) -> None:
+    plain = fragments.input_keys
+    patch.setattr(fragments, "input_keys", lambda *given: plain(*given) * 0)
+
+
 FAULTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], int], ...] = (
     (_compaction_drops_evidence, ("ours",), 3004),
     (_null_counts_as_unfilled, ("ours",), 3002),
     (_fragments_are_known_by_their_ids, ("ours",), 3000),
     (_values_are_not_looked_at, ("ours", "pylance"), 3000),
     (_inputs_are_not_looked_at, ("ours",), 3000),
+    (_all_inputs_have_one_key, ("ours",), 3000),
 )
 """A fault, who writes, and the seed that finds it first; the next ones are tried as well."""
 

@@ -27,6 +27,7 @@ from lance_core.jobs import api
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.branches import PublishBranchSpec
 from lance_core.jobs.specs.maintenance import BranchSpec
+from lance_core.maintenance.erasure import Erasure, erase
 from tests.computed.dying_store import dies_at
 
 FUNCTION = "tests.computed.truth:stand_in"
@@ -104,6 +105,10 @@ class World:
     """Whether the declaration skips rows for which the function fails; such a world has them."""
     others: int = 0
     """Branches and clones that were made."""
+    keeps: bool = False
+    """Whether the declaration has a lasting cache."""
+    cached: dict[str, set[tuple[int, str | None]]] = field(default_factory=dict)
+    """What the cache of a table, by its uri, must have: definition and text."""
 
     def actor(self) -> str:
         return self.draw.choice(self.actors)
@@ -121,6 +126,13 @@ class World:
     def value(self, text: str | None) -> str | None:
         """What the column must hold for a text."""
         return None if self.skips and text == REFUSED else made(self.definition, text)
+
+    def most_given(self, stale: int) -> int:
+        """How many rows the function may be given where so many are stale: equal inputs once, where there is a cache."""
+        if not self.keeps:
+            return stale
+        texts = {(self.definition, row.text) for row in self.rows.values() if _is_stale(self, row)}
+        return len(texts - self.cached.get(self.uri, set()))
 
     def num_refused(self) -> int:
         """Rows that stay stale however often they are tried."""
@@ -307,6 +319,20 @@ def clean_up(world: World) -> None:
     world.past.clear()
 
 
+def erase_rows(world: World) -> None:
+    """Nothing of the rows is left, and nothing that was computed for any row."""
+    keys = world.some(0.1)
+    if not world.keeps or not keys or world.uri.rpartition("/tree/")[1]:
+        return
+    world.told.append(f"erase {keys}")
+    report = erase(Erasure(uri=world.uri, predicate=f"key IN ({', '.join(map(str, keys))})"), options={})
+    assert not [holder for holder in report["holders"] if holder["name"].endswith(".values")], report["holders"]
+    for key in keys:
+        del world.rows[key]
+    world.cached.pop(world.uri, None)
+    world.past.clear()
+
+
 def restore(world: World) -> None:
     if not world.past:
         return
@@ -368,7 +394,7 @@ def two_refreshes(world: World) -> None:
     assert world.skips or first.given + second.given <= stale + stale, (first.given, second.given, stale)
     assert world.skips or second.given <= stale
     again = lance_core.refresh_columns(world.uri, functions={FUNCTION: first}, retry_failed=False)
-    assert again.stale == _left_stale(world), f"a refresh after two refreshes found {again}"
+    assert again.stale == _left_stale(world), f"a refresh after two refreshes found stale rows: {again}"
     check(world)
 
 
@@ -379,6 +405,7 @@ def _refresh_by(world: World, function: Function) -> None:
 def killed_refresh(world: World) -> None:
     """A refresh whose process ends at a change of the store; the next one pays for one batch at most."""
     stale, given = _stale(world), 0
+    most = world.most_given(stale)
     world.function.definition, world.function.fails_after, world.function.during = world.definition, None, None
     is_dead, tries = True, 0
     while is_dead and tries < 4:
@@ -393,9 +420,9 @@ def killed_refresh(world: World) -> None:
     _refresh_by(world, world.function)
     given += world.function.given
     _settle(world)
-    assert world.skips or given <= stale + tries * BATCH_ROWS, f"{given} rows were given of {stale}, with {tries} ends"
+    assert world.skips or given <= most + tries * BATCH_ROWS, f"{given} rows were given of {most}, with {tries} ends"
     again = lance_core.refresh_columns(world.uri, functions={FUNCTION: world.function}, retry_failed=False)
-    assert again.stale == _left_stale(world), f"a refresh after killed refreshes found {again}"
+    assert again.stale == _left_stale(world), f"a refresh after killed refreshes found stale rows: {again}"
     check(world)
 
 
@@ -415,6 +442,7 @@ def _declare(world: World) -> None:
         version=str(world.definition),
         batch_size=BATCH_ROWS,
         on_error={"ValueError": "skip"} if world.skips else "fail",
+        cache_bytes=1 << 24 if world.keeps else 0,
     )
 
 
@@ -423,6 +451,7 @@ def refresh(world: World) -> None:
     world.function.definition = world.definition
     world.function.given, world.function.fails_after, world.function.during = 0, None, None
     stale = _stale(world)
+    allowed = world.most_given(stale)
     options: dict[str, Any] = {"functions": {FUNCTION: world.function}, "commit_every": world.draw.choice([1, 2, 16])}
     chance = world.draw.random()
     if chance < 0.25 and stale:
@@ -460,13 +489,13 @@ def refresh(world: World) -> None:
         assert world.skips or done == counts.stale, f"{counts} where {stale} rows were stale"
         assert counts.stale <= stale, f"{counts} where {stale} rows were stale"
         assert chance < 0.25 or is_partial or counts.stale == stale, f"{counts} where {stale} rows were stale"
-        assert len(texts) <= world.function.given, f"{world.function.given} were given of {stale} stale rows"
+        assert world.keeps or len(texts) <= world.function.given, f"{world.function.given} were given of {stale} stale rows"
         # A batch with a row that fails is given again in halves.
-        assert world.skips or world.function.given <= stale, f"{world.function.given} were given of {stale} stale rows"
+        assert world.skips or world.function.given <= allowed, f"{world.function.given} were given of {allowed} stale rows"
         assert counts.failed_now == world.num_refused(), f"{counts} where {world.num_refused()} rows must fail"
     again = lance_core.refresh_columns(world.uri, retry_failed=False, **options)
     assert again.columns["made"].rows_given == 0, f"a refresh after a refresh, with nothing stale, computed {again}"
-    assert again.stale == _left_stale(world), f"a refresh after a refresh found {again}"
+    assert again.stale == _left_stale(world), f"a refresh after a refresh found stale rows: {again}"
     check(world)
 
 
@@ -490,6 +519,9 @@ def _is_stale(world: World, row: Row) -> bool:
 
 
 def _settle(world: World) -> None:
+    if world.keeps:
+        texts = {row.text for row in world.rows.values() if _is_stale(world, row)} - ({REFUSED} if world.skips else set())
+        world.cached.setdefault(world.uri, set()).update((world.definition, text) for text in texts)
     for row in world.rows.values():
         if world.skips and row.text == REFUSED:
             row.made_of, row.spoilt = None, False
@@ -499,7 +531,7 @@ def _settle(world: World) -> None:
 
 def check(world: World) -> None:
     """Every value is what a computation from scratch gives; each row is there once; and no computed value waits any more."""
-    waiting = [path.name for path in Path(world.uri, "_lance_core", "columns").rglob("*.arrow")]
+    waiting = [path.name for path in Path(world.uri, "_lance_core", "columns").rglob("results/*.values")]
     assert waiting == [], waiting
     table = lance_core.dataset(world.uri).to_table()
     assert table.column_names == ["key", "text", "number", "made", SECOND], table.column_names
@@ -549,6 +581,7 @@ def begin(seed: int, actors: tuple[str, ...], folder: str) -> World:
     )
     world.rows = {key: Row(text, number) for key, text, number in zip(keys, texts, numbers, strict=True)}
     world.skips = world.function.refuses = world.draw.random() < 0.25
+    world.keeps = random.Random(f"cache of {seed}").random() < 0.4
     _declare(world)
     lance_core.declare_column(world.uri, SECOND, sql="octet_length(made) + number")
     return world
@@ -559,8 +592,10 @@ def run(seed: int, actors: tuple[str, ...], folder: str, *, steps: int = 25) -> 
     world = begin(seed, actors, folder)
     actions, weights = zip(*ACTIONS, strict=True)
     try:
-        for _ in range(steps):
+        for step in range(steps):
             world.draw.choices(actions, weights)[0](world)
+            if world.keeps and step % 8 == 7:
+                erase_rows(world)
             world.remember()
         refresh(world)
     except Exception as error:

@@ -18,7 +18,6 @@ APART = {
     "lance_core.cli.maintenance": _ROW,
     "lance_core.cli.watching": _ROW,
     "lance_core.codecs.ranges": _ROW,
-    "lance_core.computed.evidence": "the format of the bytes beside a value, which docs/freshness.md describes",
     "lance_core.dataset.handle.vector_options": "annotations that are values, so no `from __future__ import annotations`",
     "lance_core.jobs.publish.trust": "what may run from a record: pure, and tested alone",
     "lance_core.jobs.acts.recall": "a measure over arrays: tested alone",

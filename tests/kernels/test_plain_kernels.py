@@ -285,7 +285,7 @@ def digest_slices(random: np.random.Generator) -> Arguments:
         (starts, ends)[int(random.integers(0, 2))][int(random.integers(0, count))] = random.choice(
             [-1, len(data) + 1, 2**62]
         )
-    state = blake2b.first_state(random.bytes(int(random.integers(0, 17))))
+    state = blake2b.first_state(*(random.bytes(int(random.integers(0, 17))) for _ in range(2)))
     return data, starts, ends, state, blake2b.ORDER, blake2b.INITIAL, np.zeros(2 * count, np.uint64)
 
 

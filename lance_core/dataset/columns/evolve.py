@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.arrow import field_to_arrow, schema_from_arrow
+from lance_core.commit.column_notes import remove_vanished
 from lance_core.dataset.columns.column_files import FirstId, add_files, append_fields
 from lance_core.dataset.columns.declared_rules import refuse_cast, refuse_vanishing_input, with_evidence
 from lance_core.dataset.columns.from_stream import stage_reader
@@ -176,6 +177,7 @@ def drop_columns(snapshot: Snapshot, columns: Iterable[str]) -> Snapshot:
     """Drop columns, or fields of structs by dotted path. The data stays in the files until compaction."""
     names = [*columns]
     committed, _ = commit_with_retry(snapshot, lambda current: stage_drop(current, names))
+    remove_vanished(committed.store, snapshot.manifest.schema, committed.manifest.schema)
     return committed
 
 

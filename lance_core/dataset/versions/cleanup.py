@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from lance_core.commit import naming
+from lance_core.commit.column_notes import notes_of
 from lance_core.commit.identities import identities_of
 from lance_core.commit.manifests import OpenVersion, VersionEntry, list_versions, load_manifest, open_path, open_version
 from lance_core.commit.references import fragment_paths, is_referenced
@@ -42,6 +43,7 @@ from lance_core.dataset.refs.branches import MAIN, TREE, BranchRef, list_branche
 from lance_core.dataset.refs.clones import cloned_versions, places_of, unnamed
 from lance_core.dataset.refs.tags import TagRef, list_tags
 from lance_core.errors import InputError, NotFoundError
+from lance_core.format.declared import column_ids
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
@@ -177,6 +179,7 @@ def plan_cleanup(
         found = each(store, _FOLDERS, lambda place, folder: [item for item in place.list(f"{folder}/") if goes(item)])
         unfinished = [item for item in store.list_unfinished("") if not item.path.startswith(f"{TREE}/")]
         files = [*chain.from_iterable(found), *(item for item in (*unfinished, *strays()) if goes(item))]
+        files += notes_of(store, going.columns - kept.columns)
     return CleanupPlan(tuple(doomed), tuple(files), tuple(reasons.kept), notes, newest.version, history)
 
 
@@ -345,6 +348,8 @@ class FileSet:
 
     def __init__(self) -> None:
         self.paths: set[str] = set()
+        self.columns: set[str] = set()
+        """Ids of declared columns."""
         self._known: dict[bytes, None] = {}
 
     def add(self, opened: OpenVersion) -> None:
@@ -352,6 +357,7 @@ class FileSet:
         manifest = opened.manifest
         deque(FragmentList.of(manifest.fragments).each(self._add, self._known), maxlen=0)
         self.paths.update(f"{naming.INDICES}/{index.uuid}/" for index in manifest.indices)
+        self.columns.update(column_ids(manifest.schema))
         if manifest.transaction_file:
             self.paths.add(naming.transaction_path(manifest.transaction_file))
 

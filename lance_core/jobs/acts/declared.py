@@ -46,6 +46,8 @@ def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
         "on_error": spec.on_error if isinstance(spec.on_error, str) else dict(spec.on_error),
         "retries": spec.error_retries,
         "batch_size": spec.batch_size,
+        "deterministic": spec.deterministic,
+        "cache_bytes": spec.cache_bytes,
         "functions": functions,
     }
     made, _ = declaration(snapshot, spec.column, **arguments)
@@ -83,7 +85,9 @@ def undeclare(spec: UndeclareColumnsSpec, runner: Runner | None = None) -> Repor
 def _rest(declared: Any) -> tuple[Any, ...]:
     """What a declaration says besides its identity and what code it was declared with."""
     policy = declared.on_error if isinstance(declared.on_error, str) else dict(declared.on_error)
-    return policy, declared.retries, declared.batch_size, declared.code
+    return (
+        policy, declared.retries, declared.batch_size, declared.deterministic, declared.cache_bytes, declared.code,
+    )  # fmt: skip
 
 
 def _loadable(function: str | None) -> list[str] | None:

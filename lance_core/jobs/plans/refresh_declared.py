@@ -24,15 +24,17 @@ import pyarrow as pa
 
 from lance_core.arrow.buffers import numbers_of
 from lance_core.commit.identities import request_property
-from lance_core.computed.declaration import find_declared
+from lance_core.commit.naming import COLUMNS
+from lance_core.computed.cache import CacheListing
+from lance_core.computed.declaration import Declaration, find_declared
 from lance_core.computed.fragments import DeclaredColumn, FailedRow, PassResult, RowCounts, declared_column
 from lance_core.computed.functions import Load
 from lance_core.computed.history import add_estimate, write_record
 from lance_core.computed.limits import Meter, SpendingLimits
 from lance_core.computed.models import models_of_process
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
-from lance_core.computed.results import Results, remove_results, waiting_objects
-from lance_core.computed.workers import HereWorkers, LookedAt, Workers, WorkOptions
+from lance_core.computed.results import Results, is_waiting, remove_results
+from lance_core.computed.workers import HereWorkers, LookedAt, Workers, WorkOptions, end_cache, results_of
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot, snapshot_of
 from lance_core.errors import InputError
 from lance_core.format.fragment import Fragment
@@ -160,18 +162,22 @@ class _RefreshWork:
         here = FragmentList.of(snapshot.manifest.fragments)
         fragments = [here[number] for group in numbers for number in self.groups[group]]
         load = _loader(self.functions, self.allowed)
-        workers, meter = HereWorkers(load, self.options, models_of_process()), Meter(self.budget)
+        workers = HereWorkers(load, self.options, models_of_process(), is_alone=False)
+        meter = Meter(self.budget)
         found = list[LookedAt]()
-        changed, paths = False, tuple[str, ...]()
+        changed, paths, own = False, tuple[str, ...](), tuple[str, ...]()
         try:
             if self.canary:
                 workers.try_first(snapshot, column, fragments, meter, self.canary)
             else:
                 found += workers.look(snapshot, column, fragments, meter)
-            paths = workers.result_paths
+            paths, own = workers.result_paths, workers.own_paths
         finally:
             changed = workers.end_column(is_published=False)
-        told = {"spent": meter.spent, "paths": [*paths], "code_changed": changed, "calls": meter.calls, "rows": meter.rows}
+        told = {
+            "spent": meter.spent, "paths": [*paths], "own": [*own], "code_changed": changed,
+            "calls": meter.calls, "rows": meter.rows,
+        }  # fmt: skip
         rows = sum(fragment.physical_rows for fragment in fragments)
         return TaskResult(
             partition,
@@ -202,7 +208,9 @@ class _RunnerWorkers:
         self._spec, self._options, self._runner = spec, options, runner
         self.at_once = spec.commit_every
         self._paths = set[str]()
+        self._own = set[str]()
         self._store: Store | None = None
+        self._caching: tuple[Declaration, pa.DataType] | None = None
         self._code_changed = False
 
     def look(
@@ -224,14 +232,18 @@ class _RunnerWorkers:
         for _ in self._run(snapshot, column, (tuple(item.id for item in fragments),), meter, canary=most):
             pass
         declared, kind = column.declaration, snapshot.arrow_schema.field(column.value.name).type
-        waiting = waiting_objects(snapshot.store, declared.id)
-        return Results(snapshot.store, declared.id, declared.identity, kind, waiting)
+        entries = list(snapshot.store.list(f"{COLUMNS}/{declared.id}/"))
+        waiting, cached = [entry for entry in entries if is_waiting(entry)], CacheListing.of(entries)
+        found = results_of(snapshot.store, declared, kind, waiting, cached)
+        return found or Results(snapshot.store, declared.id, declared.identity, kind, waiting)
 
     def _run(
         self, snapshot: Snapshot, column: DeclaredColumn, groups: Sequence[Sequence[int]], meter: Meter, canary: int = 0
     ) -> Iterator[bytes]:
         """A task for each group of fragments; what they did with each fragment."""
-        self._store = snapshot.store
+        self._store, declared = snapshot.store, column.declaration
+        if declared.cache_bytes:
+            self._caching = declared, snapshot.arrow_schema.field(column.value.name).type
         work = _RefreshWork(
             uri=self._spec.uri,
             storage_options=self._spec.resolved_options(),
@@ -250,16 +262,21 @@ class _RunnerWorkers:
                 continue
             told = json.loads(result.fragments[0])
             self._paths.update(told["paths"])
+            self._own.update(told["own"])
             self._code_changed = self._code_changed or told["code_changed"]
             meter.note(calls=told["calls"], rows=told["rows"], spent=told["spent"])
             yield from result.fragments[1:]
 
     def end_column(self, *, is_published: bool) -> bool:
-        """The values that tasks put aside are removed where all are published."""
+        """The values that tasks put aside are removed where all are published; what they put into the cache is tidied."""
         changed, self._code_changed = self._code_changed, False
+        if is_published and self._store is not None and self._caching is not None:
+            end_cache(self._store, *self._caching, self._own)
+        self._caching = None
         if is_published and self._store is not None:
             remove_results(self._store, sorted(self._paths))
             self._paths.clear()
+            self._own.clear()
         return changed
 
 

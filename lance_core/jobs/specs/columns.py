@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lance_core.computed.policies import check_policy
+from lance_core.computed.policies import check_cache, check_policy
 from lance_core.errors import InputError
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.spec import JobSpec
@@ -44,8 +44,9 @@ class DeclareColumnSpec(JobSpec):
 
     `data_type` is a Spark DDL type, such as "float"; with `list_size` the column is a vector of so many values of it.
     `version`, `arguments`, `model` and `revision` are the definition, with what computes it. `on_error` says what
-    becomes of rows for which the function fails. `trust_existing`: the values that are there are taken
-    over. `confirm`: a definition that takes the place of another one, which makes the column's rows stale, is refused
+    becomes of rows for which the function fails. `cache_bytes`: of its values, kept for equal inputs, none where it is
+    not `deterministic`. `trust_existing`: the values that are there are taken over.
+    `confirm`: a definition that takes the place of another one, which makes the column's rows stale, is refused
     without it. `unless`: nothing is done where that column is declared with `version`, as one is that was switched to it.
     """
 
@@ -65,6 +66,8 @@ class DeclareColumnSpec(JobSpec):
     on_error: str | Mapping[str, str] = "fail"
     error_retries: int = 3
     batch_size: int | None = None
+    deterministic: bool = True
+    cache_bytes: int = 0
     trust_existing: bool = False
     confirm: bool = False
     unless: str | None = None
@@ -78,6 +81,7 @@ class DeclareColumnSpec(JobSpec):
         if self.list_size is not None and (self.list_size < 1 or self.data_type is None):
             raise InputError(f"declare_column: list_size must be at least 1, with a data_type, got {self.list_size}")
         check_policy(self.on_error, self.error_retries)
+        check_cache(self.deterministic, self.cache_bytes, is_sql=self.sql is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

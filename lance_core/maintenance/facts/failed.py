@@ -17,9 +17,8 @@ import re
 from collections.abc import Mapping
 
 from lance_core.computed.failures import FailedNote, read_failed
-from lance_core.computed.signatures import is_column_id
 from lance_core.dataset.snapshot.snapshot import snapshot_of
-from lance_core.format.declared import ID, declared_fields, text_of
+from lance_core.format.declared import ID, declared_fields, is_column_id, text_of
 from lance_core.io.store import Store
 from lance_core.maintenance.facts.writers import Json, place_of
 
