@@ -393,12 +393,14 @@ def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
     sides = ((expr.left, value(expr.left, batch)), (expr.right, value(expr.right, batch)))
     columns = [value.type for side, value in sides if isinstance(side, ast.Column)]
     others = [pair for pair in sides if not isinstance(pair[0], ast.Column)]
-    # A constant that is written as one; a CAST of one keeps the type that it names, unless the column's holds it exactly.
+    # A constant that is written as one; a CAST of one keeps the type that it names, unless the column's holds it exactly
+    # and is no half float.
     bends = (
         expr.bends
         and len(columns) == 1
         and all(
-            isinstance(side, ast.Literal) or (isinstance(side, ast.Cast) and fits(value, columns[0]))
+            isinstance(side, ast.Literal)
+            or (is_cast_literal(side) and not pa.types.is_float16(columns[0]) and fits(value, columns[0]))
             for side, value in others
         )
     )
@@ -407,6 +409,11 @@ def _arithmetic(expr: ast.Arithmetic, batch: pa.RecordBatch) -> Value:
         if isinstance(days, ast.Days) and zone_of(other.type) is not None and expr.op in ("+", "-"):
             return _days_later(other, -days if expr.op == "-" else days)
     return calculate(expr.op, sides[0][1], sides[1][1], bends=bends)
+
+
+def is_cast_literal(expr: Expr) -> bool:
+    """Whether it is the CAST of a constant."""
+    return isinstance(expr, ast.Cast) and isinstance(expr.item, ast.Literal)
 
 
 def _days_later(moment: Value, days: dt.timedelta) -> Value:

@@ -24,7 +24,7 @@ from lance_core.expr.arithmetic import fits
 from lance_core.expr.ast import Expr
 from lance_core.expr.coerce import family_of
 from lance_core.expr.common_type import common_type, compared_type, decimal_of, integer_type, shown_type
-from lance_core.expr.evaluate import evaluate_value, type_of
+from lance_core.expr.evaluate import evaluate_value, is_cast_literal, type_of
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _INT32 = frozenset({"length", "char_length", "character_length", "octet_length", "date_part", "datepart"})
@@ -87,8 +87,10 @@ def _arithmetic_type(expr: ast.Arithmetic, schema: pa.Schema) -> pa.DataType | N
 def _operand(expr: Expr, other: Expr, schema: pa.Schema) -> pa.DataType | None:
     """The type of one side: a constant takes the type of the column on the other side, when it fits."""
     own = stored_type(expr, schema)
-    if isinstance(expr, ast.Cast) and isinstance(expr.item, ast.Literal) and isinstance(other, ast.Column):
+    if is_cast_literal(expr) and isinstance(other, ast.Column):
         beside = stored_type(other, schema)
+        if pa.types.is_float16(beside):
+            return own
         one_row: pa.RecordBatch = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["none"])
         return beside if fits(evaluate_value(expr, one_row)[0], beside) else own
     if not isinstance(expr, ast.Literal) or not isinstance(other, ast.Column):
