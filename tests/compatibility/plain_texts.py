@@ -84,6 +84,14 @@ def _one_unit(text: str) -> str:
     return _replaced(r"\bto_timestamp(_\w+)?\('", "to_timestamp_micros('")(cast)
 
 
+def _stamps(text: str) -> str:
+    """A column for each constant, and for what becomes a point in time by a CAST."""
+    cast = _calls(
+        "(?:TRY_)?CAST", lambda name, given: "ts_us" if given[0].upper().endswith(" AS TIMESTAMP") else _of(name, given)
+    )
+    return cast(_replaced(f"timestamp {_TEXT}", "ts_us")(text))
+
+
 PLAIN_TEXTS: Mapping[str, Rewrite] = MappingProxyType(
     {
         "units": _one_unit,
@@ -103,7 +111,7 @@ PLAIN_TEXTS: Mapping[str, Rewrite] = MappingProxyType(
         "power": _calls("power|pow", _wrapped(0, "coalesce(CAST({} AS DOUBLE), 1.0)")),
         "log of itself": _calls("log", _log),
         "trunc": _calls("trunc", _wrapped(0, "CAST({} AS DOUBLE)")),
-        "timestamp constants": _replaced(rf"timestamp {_TEXT}|CAST\({_TEXT} AS TIMESTAMP\)", "ts_us"),
+        "timestamp constants": _stamps,
         "timestamps of numbers": _calls("CAST", _microseconds),
         "formats of a constant": _calls("to_char|date_format", _wrapped(1, "'%Y'")),
         "lists of other items": _replaced(r"(?<![\w\])])\[([^\[\]]*)\]", r"make_array(\1)"),
