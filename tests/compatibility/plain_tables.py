@@ -35,6 +35,12 @@ def _one_unit(column: Any) -> Any:
     return column.cast(pa.date32()) if types.is_date64(kind) else None
 
 
+def _lengths(column: Any) -> Any:
+    """Every time in microseconds, those of a day as how long it is."""
+    found = _one_unit(column)
+    return found.cast(pa.int64()).cast(pa.duration("us")) if pa.types.is_time(column.type) else found
+
+
 def _texts(column: Any) -> Any:
     is_text = column.type == pa.large_string() or pa.types.is_dictionary(column.type)
     return column.cast(pa.string()) if is_text else None
@@ -145,7 +151,7 @@ PLAIN: Mapping[str, Change] = MappingProxyType(
         "zones of constants": _no_zones,
         "subtraction across zones": _no_zones,
         "units": _one_unit,
-        "durations": _one_unit,
+        "durations": _lengths,
         "date_bin": _near,
         "length of bytes": _letters,
         "narrow integers": _small_numbers,

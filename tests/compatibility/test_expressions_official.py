@@ -124,6 +124,9 @@ def test_a_row_has_a_twin_without_its_cause(sweeps: list[Sweep], row: Kept) -> N
         ("timestamps of numbers", "date_part('second', CAST(i64 AS timestamp))"),
         ("formats of a constant", "date_format(timestamp '2020-02-29 01:02:03', '%Y' || s)"),
         ("lists of lists", "array_replace(deep, ll, [1.5])"),
+        ("durations", "time_us - time_s"),
+        ("power", "power(g64, 0)"),
+        ("timestamp constants", "date_trunc('week', CAST((zn_nyc - dur_ms) AS TIMESTAMP))"),
         ("lists of another length", "[1, 2, 3] != vec"),
         ("lists of another length", "vec IN ([1.5], [2.5])"),
         ("far years", "to_char(CAST(z_utc AS DATE), '%C|%G|%g|%V|%u|%w|%U|%W|%q|%s')"),
@@ -135,6 +138,7 @@ def test_further_examples_of_rows(sweeps: list[Sweep], name: str, expression: st
     found = [each for sweep in sweeps for each in sweep.differences(expression)]
     assert found
     assert {kept(each) for each in found} == {name}
+    assert None not in {explained(sweep, each) for sweep in sweeps for each in sweep.differences(expression)}
 
 
 @pytest.mark.parametrize(
