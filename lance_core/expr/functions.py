@@ -249,6 +249,8 @@ def _round_to(number: Value, places: int) -> Value:
             rounded = pc.round(number, ndigits=places, round_mode="half_towards_infinity")
         except pa.ArrowInvalid:
             return _round_far(number, places)
+        if places > 0:
+            rounded = pc.if_else(*_whole_when_scaled(number, places), rounded)
         # Arrow leaves the smallest numbers of all as they are.
         least = constant(np.finfo(np.float32 if number.type == pa.float32() else np.float64).tiny.item(), number.type)
         return pc.if_else(pc.less(pc.abs(number), least), pc.multiply(number, constant(0.0, number.type)), rounded)
@@ -258,6 +260,14 @@ def _round_to(number: Value, places: int) -> Value:
     rounded = decimals.rescale(number, wider) if places >= 0 else decimals.to_tens(number, -places, wider)
     carries = kind.scale == 0 and -kind.precision <= places < 0  # 9999 is 10000, elsewhere digits fall away
     return rounded if carries else pc.cast(rounded, decimals.like(kind, kind.precision, scale))
+
+
+def _whole_when_scaled(number: Value, places: int) -> tuple[Value, Value]:
+    """Which numbers have no further digits, and those scaled and back: Arrow leaves them as they are, which large ones are
+    not officially."""
+    power = constant(10.0**places, number.type)
+    scaled = pc.multiply(number, power)
+    return pc.and_(pc.is_finite(scaled), pc.equal(scaled, pc.floor(scaled))), pc.divide(scaled, power)
 
 
 def _round_far(number: Value, places: int) -> Value:

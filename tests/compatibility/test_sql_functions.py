@@ -8,8 +8,10 @@ import random
 import struct
 import uuid
 from pathlib import Path
+from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -243,3 +245,17 @@ def test_functions_of_maps_vectors_and_types(tmp_path: Path) -> None:
 def test_arguments_of_maps_and_vectors_that_are_refused(path: Path, text: str) -> None:
     with pytest.raises(FilterError):
         lance_core.dataset(path).count_rows(text)
+
+
+def test_rounded_numbers_to_the_last_bit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    numbers = (rng.random(4000) - 0.5) * 10.0 ** rng.integers(-3, 19, 4000)
+    numbers = np.concatenate(
+        [numbers, np.round(numbers), np.round(numbers, 1), [0.0, -0.0, np.nan, np.inf, -np.inf, 1e300, 5e-324]]
+    )
+    lance.write_dataset(pa.table({"d": numbers, "s": numbers.astype(np.float32)}), tmp_path / "t")
+    columns = {f"{name}{places}": f"round({name}, {places})" for name in "ds" for places in (0, 1, 2, 3, 5)}
+    mine = lance_core.dataset(tmp_path / "t").to_table(columns=columns)
+    theirs: Any = lance.dataset(tmp_path / "t").to_table(columns=columns)
+    for name in columns:
+        assert mine[name].to_numpy().tobytes() == theirs[name].to_numpy().tobytes(), name
