@@ -190,10 +190,11 @@ def _zeros(found: Difference) -> bool:
     nulls = _type(found.theirs) == "bool" and _only(found.theirs, "None")
     if re.search(r"\(0\.0, ?-0\.0\)|\(-0\.0, ?0\.0\)", found.expression):
         return found.kind == "value"
+    made = re.search(r"AS (FLOAT|DOUBLE|REAL)\)", found.expression, re.IGNORECASE) is not None
     return (
         compares is not None
         and not nulls
-        and _has(found, "double", "float", "halffloat", "list<item: double", "fixed_size_list<item: float")
+        and (made or _has(found, "double", "float", "halffloat", "list<item: double", "fixed_size_list<item: float"))
         and found.kind in ("value", "rows")
     )
 
