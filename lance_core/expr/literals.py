@@ -12,7 +12,7 @@ import re
 
 from lance_core.errors import FilterError
 from lance_core.expr.ast import Days, Instant
-from lance_core.expr.text_casts import read_date, read_instant, read_time
+from lance_core.expr.text_casts import read_date, read_instant, read_time, wrong_part
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _SECOND = 1_000_000_000
@@ -96,7 +96,9 @@ def parse_instant(text: str) -> Instant:
     """
     found = instant_or_none(text)
     if found is None:
-        raise FilterError(f"{text!r} is not a timestamp", cure="Write it as 2020-01-31 or 2020-01-31T23:59:59.5+02:00.")
+        raise FilterError(
+            f"{text!r} is not a timestamp{wrong_part(text)}", cure="Write it as 2020-01-31 or 2020-01-31T23:59:59.5+02:00."
+        )
     return found
 
 

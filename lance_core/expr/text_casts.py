@@ -83,7 +83,7 @@ def instant_of(text: str) -> tuple[int, bool]:
     """The same as `read_instant`. FilterError for what is none."""
     found = read_instant(text)
     if found is None:
-        raise FilterError(f"{_short(text)} is not a timestamp", cure=_WHAT["timestamp"][1])
+        raise FilterError(f"{_short(text)} is not a timestamp{wrong_part(text, 'timestamp')}", cure=_WHAT["timestamp"][1])
     return found
 
 
@@ -304,8 +304,16 @@ def _read_all(texts: list[str | None], target: Any, kind: str, *, safe: bool) ->
         for text, value in zip(texts, found, strict=True):
             if text is not None and value is None:
                 what, cure = _WHAT[kind]
-                raise FilterError(f"{_short(text)} is not {what.format(target)}", cure=cure)
+                raise FilterError(f"{_short(text)} is not {what.format(target)}{wrong_part(text, kind)}", cure=cure)
     return _MAKERS[kind](found, target)
+
+
+def wrong_part(text: str, kind: str = "timestamp") -> str:
+    """What of a date is wrong that has the form of one."""
+    found = re.match(r"([0-9]{4})-?([0-9]{1,2})-?([0-9]{1,2})", text) if kind in ("date", "timestamp") else None
+    if found is None or days_of_date(int(found[1]), int(found[2]), int(found[3])) is not None:
+        return ""
+    return ": month must be in 1..12" if not 1 <= int(found[2]) <= 12 else ": the month has no such day"
 
 
 def _short(text: str) -> str:
