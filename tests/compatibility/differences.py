@@ -187,7 +187,8 @@ def _zoned_minus(found: Difference) -> bool:
 def _zeros(found: Difference) -> bool:
     """A comparison of floats, none of them a constant, where one of the rows has a zero."""
     compares = re.search(r" (=|!=|<|<=|>|>=|IN|BETWEEN|FROM) \(?(-?[a-zA-Z(])|\bnullif\(", found.expression)
-    nulls = _type(found.theirs) == "bool" and _only(found.theirs, "None") and " IN (" not in found.expression
+    may_be_null = " IN (" in found.expression and not _has(found, "fixed_size_list")
+    nulls = _type(found.theirs) == "bool" and _only(found.theirs, "None") and not may_be_null
     if re.search(r"\(0\.0, ?-0\.0\)|\(-0\.0, ?0\.0\)", found.expression):
         return found.kind == "value"
     made = re.search(r"AS (FLOAT|DOUBLE|REAL)\)", found.expression, re.IGNORECASE) is not None
