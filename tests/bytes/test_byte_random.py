@@ -21,14 +21,24 @@ FEW, MANY, PARTS = 16, 250, 4
 
 
 def check(root: Path, version: str, seeds: range) -> None:
-    """All cases of one version. One in a thousand, at least one, may be refused aloud; none may be answered wrongly."""
+    """All cases of one version. One in a thousand, at least one, may be refused aloud; none may be answered wrongly.
+
+    A fixed-size list that no file can hold is refused here without a row, too; the official library writes an empty file.
+    """
     found = {seed: judge.judge(judge.random_case(seed, version), root) for seed in seeds}
+    found = {seed: lines for seed, lines in found.items() if not _is_empty(lines, judge.random_case(seed, version))}
     refused = [seed for seed, lines in found.items() if lines and all(line.startswith("we refuse") for line in lines)]
     wrong = [seed for seed, lines in found.items() if lines and seed not in refused]
     if wrong or len(refused) > max(1, len(seeds) // 1000):
         case = judge.shrink(judge.random_case([*wrong, *refused][0], version), root)
         lines = [f"LANCE_TEST_SEED={SEED}: of {len(seeds)} cases these do not agree: {[*wrong, *refused][:20]}"]
         pytest.fail("\n".join([*lines, case.describe(), *judge.judge(case, root)]))
+
+
+def _is_empty(lines: list[str], case: judge.Case) -> bool:
+    """Whether a case without a row was refused for such a type alone."""
+    is_refused = [line.startswith("we refuse") and "has type fixed_size_list" in line for line in lines]
+    return case.num_rows == 0 and bool(lines) and all(is_refused)
 
 
 @pytest.mark.filterwarnings("ignore:file version 2.3")
