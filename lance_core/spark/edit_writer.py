@@ -149,8 +149,10 @@ class EditWriter:
     def _conformed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         snapshot: Snapshot | None = None
         for batch in batches:
+            if not batch.num_rows:
+                continue
             given = batch.drop_columns([name for name in self._refreshed if name in batch.schema.names])
-            if not given.num_rows or ADDRESS_FIELD.name not in given.schema.names:
+            if ADDRESS_FIELD.name not in given.schema.names:
                 yield given
                 continue
             if snapshot is None:
