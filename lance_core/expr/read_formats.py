@@ -17,14 +17,12 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lance_core.expr.text_casts import days_of_date, read_instant, shift_of_zone
+from lance_core.expr.time_formats import DAYS, MONTHS
 
 Fields: TypeAlias = dict[str, int]
 Reader: TypeAlias = "Callable[[str, Fields], str | None]"
 _NANOS = 10**9
 _DAY = 86_400 * _NANOS
-_MONTHS = ("january", "february", "march", "april", "may", "june",
-           "july", "august", "september", "october", "november", "december")  # fmt: skip
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHORTHANDS: Mapping[str, str] = MappingProxyType(
     {
         "D": "%m/%d/%y", "x": "%m/%d/%y", "F": "%Y-%m-%d", "v": "%e-%b-%Y", "R": "%H:%M", "T": "%H:%M:%S", "X": "%H:%M:%S",
@@ -113,10 +111,10 @@ def _name(names: tuple[str, ...], field: str, *, long: bool) -> Reader:
 
     def read(text: str, fields: Fields) -> str | None:
         start = text[:3].lower()
-        number = next((at for at, name in enumerate(names) if name[:3] == start), None)
+        number = next((at for at, name in enumerate(names) if name[:3].lower() == start), None)
         if number is None or not _set(fields, field, number + 1):
             return None
-        size = len(names[number]) if long and text.lower().startswith(names[number]) else 3
+        size = len(names[number]) if long and text.lower().startswith(names[number].lower()) else 3
         return text[size:]
 
     return read
@@ -171,8 +169,8 @@ def _whole(text: str, fields: Fields) -> str | None:
 
 _READERS: Mapping[str, Reader] = MappingProxyType(
     {
-        "b": _name(_MONTHS, "month", long=False), "B": _name(_MONTHS, "month", long=True),
-        "a": _name(_WEEKDAYS, "day from monday", long=False), "A": _name(_WEEKDAYS, "day from monday", long=True),
+        "b": _name(MONTHS, "month", long=False), "B": _name(MONTHS, "month", long=True),
+        "a": _name(DAYS, "day from monday", long=False), "A": _name(DAYS, "day from monday", long=True),
         "p": _half_of_day, "P": _half_of_day, ".f": _fraction, ".3f": _fraction, ".6f": _fraction, ".9f": _fraction,
         "3f": _digits(3), "6f": _digits(6), "9f": _digits(9), "z": _offset, ":z": _offset, "::z": _offset, ":::z": _offset,
         "#z": lambda text, fields: _offset(text, fields, may_lack_minutes=True), "+": _whole,

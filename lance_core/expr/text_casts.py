@@ -33,6 +33,7 @@ Value: TypeAlias = Any
 _NANOS = 10**9
 _DAY = 86_400 * _NANOS
 _MOST_DIGITS = 76
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _YEARS = range(-262_143, 262_143)
 """The years that the official library reckons with."""
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
@@ -151,14 +152,11 @@ def days_of_date(year: int, month: int, day: int) -> int | None:
     if year not in _YEARS or not 1 <= month <= 12:
         return None
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if not 1 <= day <= (29 if is_leap and month == 2 else _MONTHS[month - 1]):
+    if not 1 <= day <= (29 if is_leap and month == 2 else _MONTH_DAYS[month - 1]):
         return None
     # Years that begin in March end in the leap day.
     shifted, place = year - (month < 3), (month + 9) % 12
     return shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + (153 * place + 2) // 5 + day - 1 - 719_468
-
-
-_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def shift_of_zone(zone: str, local: int) -> int | None:
@@ -320,10 +318,6 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 100 else text[:100] + "…")
 
 
-def _of_digits(found: list[int | None], target: Any) -> Any:
-    return decimals.of_digits(found, target)
-
-
 def _of_days(found: list[int | None], target: Any) -> Any:
     return pa.array(found, pa.int32()).cast(pa.date32()).cast(target)
 
@@ -336,9 +330,9 @@ def _of_ticks(found: list[int | None], target: Any) -> Any:
 
 _MAKERS: Mapping[str, Callable[[list[Any], Any], Any]] = MappingProxyType(
     {
-        "boolean": lambda found, target: pa.array(found, target),
-        "integer": lambda found, target: pa.array(found, target),
-        "decimal": _of_digits,
+        "boolean": pa.array,
+        "integer": pa.array,
+        "decimal": decimals.of_digits,
         "date": _of_days,
         "timestamp": _of_ticks,
         "time": _of_ticks,

@@ -22,9 +22,9 @@ _SPECIFIER = re.compile(r"%([-_0]?)(\.[369]?f|[369]f|:{0,3}z|.?)", re.DOTALL)
 _ERA = 146_097 * 86_400
 """Seconds of four hundred years, which have as many days, and weekdays, as any other four hundred."""
 _YEAR_ONE, _YEAR_10000 = (dt.datetime(1970, 1, 1) - dt.datetime(1, 1, 1)).days * 86_400, (2_932_896 + 1) * 86_400
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,11 @@ _NUMBERS: Mapping[str, tuple[int, str, Callable[[Moment], int]]] = MappingProxyT
 """Digits, what they are filled up with, and the number."""
 _WORDS: Mapping[str, Callable[[Moment], str]] = MappingProxyType(
     {
-        "b": lambda m: _MONTHS[m.time.month - 1][:3],
-        "h": lambda m: _MONTHS[m.time.month - 1][:3],
-        "B": lambda m: _MONTHS[m.time.month - 1],
-        "a": lambda m: _DAYS[m.time.weekday()][:3],
-        "A": lambda m: _DAYS[m.time.weekday()],
+        "b": lambda m: MONTHS[m.time.month - 1][:3],
+        "h": lambda m: MONTHS[m.time.month - 1][:3],
+        "B": lambda m: MONTHS[m.time.month - 1],
+        "a": lambda m: DAYS[m.time.weekday()][:3],
+        "A": lambda m: DAYS[m.time.weekday()],
         "p": lambda m: "AM" if m.time.hour < 12 else "PM",
         "P": lambda m: "am" if m.time.hour < 12 else "pm",
         ".f": lambda m: f".{m.fraction(0)}" if m.nanoseconds else "",
