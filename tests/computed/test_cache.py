@@ -27,8 +27,9 @@ from lance_core.jobs.specs.columns import RefreshColumnsSpec
 from lance_core.jobs.specs.maintenance import BranchSpec
 from lance_core.maintenance.erasure import Erasure, erase, find_holders
 from tests.computed.dying_store import dies_at
+from tests.computed.work import NAME, refresh, write_numbers
+from tests.computed.work import declare as declare_numbers
 
-NAME = "our.models:work"
 MEGABYTE = 1 << 20
 
 
@@ -50,18 +51,11 @@ class Work:
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    place = str(tmp_path / "t.lance")
-    lance_core.write_dataset(pa.table({"x": range(20)}), place, max_rows_per_file=10)
-    return place
+    return write_numbers(tmp_path)
 
 
 def declare(uri: str, **options: Any) -> None:
-    given: dict[str, Any] = {"function": NAME, "inputs": ["x"], "type": pa.int64(), "batch_size": 4, **options}
-    lance_core.declare_column(uri, "y", **{"cache_bytes": MEGABYTE, **given})
-
-
-def refresh(uri: str, work: Work, **options: Any) -> Any:
-    return lance_core.refresh_columns(uri, functions={NAME: work}, **options)
+    declare_numbers(uri, **{"cache_bytes": MEGABYTE, **options})
 
 
 def given(uri: str, **options: Any) -> list[int]:

@@ -16,8 +16,7 @@ from lance_core.computed.policies import ErrorPolicy, seconds_before, shown_erro
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
 from lance_core.maintenance.erasure import Erasure, erase, find_holders
-
-NAME = "our.models:work"
+from tests.computed.work import NAME, declare, refresh, write_numbers
 
 
 class EndpointError(Exception):
@@ -64,18 +63,7 @@ class Work:
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    place = str(tmp_path / "t.lance")
-    lance_core.write_dataset(pa.table({"x": range(20)}), place, max_rows_per_file=10)
-    return place
-
-
-def declare(uri: str, **options: Any) -> None:
-    given: dict[str, Any] = {"function": NAME, "inputs": ["x"], "type": pa.int64(), "batch_size": 4, **options}
-    lance_core.declare_column(uri, "y", **given)
-
-
-def refresh(uri: str, work: Work, **options: Any) -> Any:
-    return lance_core.refresh_columns(uri, functions={NAME: work}, **options)
+    return write_numbers(tmp_path)
 
 
 def filled(uri: str) -> int:
