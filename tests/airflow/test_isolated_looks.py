@@ -16,6 +16,7 @@ import lance_core
 from airflow_lance.triggers.condition import LanceConditionTrigger
 from lance_core.conditions import PartitionsPresent, RowsAtLeast, VersionAtLeast
 from lance_core.maintenance.isolated import shared_checks
+from tests.maintenance.library_abort import abort_in
 
 pytestmark = pytest.mark.airflow
 
@@ -57,8 +58,7 @@ def test_an_abort_fails_its_trigger_alone(table: str) -> None:
         asked = asyncio.create_task(_event(_trigger(table, RowsAtLeast(rows=3, predicate="id < 6"))))
         while shared_checks().pids():
             await asyncio.sleep(0.001)
-        os.kill(pid, signal.SIGABRT)
-        os.kill(pid, signal.SIGCONT)
+        abort_in(pid)
         others = await asyncio.gather(asked, _event(_trigger(table, VersionAtLeast(version=1))))
         return [first, *others]
 

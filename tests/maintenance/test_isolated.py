@@ -22,6 +22,7 @@ from lance_core.errors import CheckEndedError, InputError, NotFoundError, StoreE
 from lance_core.maintenance import isolated
 from lance_core.maintenance.isolated import MEMORY_VARIABLE, IsolatedChecks, shared_checks
 from lance_core.maintenance.policy import ServiceLevels
+from tests.maintenance.library_abort import abort_in
 
 SECRET = "pl4nted-s3cret"
 
@@ -85,8 +86,11 @@ def _while_stopped(checks: IsolatedChecks, uri: str, then: signal.Signals) -> Ba
     thread.start()
     while uri in checks.pids():
         time.sleep(0.001)
-    os.kill(pid, then)
-    os.kill(pid, signal.SIGCONT)
+    if then == signal.SIGABRT:
+        abort_in(pid)
+    else:
+        os.kill(pid, then)
+        os.kill(pid, signal.SIGCONT)
     thread.join()
     return errors[0]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.maintenance.library_abort import abort_in
 from tests.ui.lake import HOSTILE, MANY_FRAGMENTS, PRIVATE, SECRET
 from tests.ui.server import Server
 
@@ -119,8 +120,7 @@ def test_a_check_that_ends_its_process_is_an_answer_and_the_server_goes_on(serve
         asked = pool.submit(server.get, f"{path}?deep=true&refresh=true", "viewer")
         while not _has_input(child):
             time.sleep(0.01)
-        os.kill(child, signal.SIGABRT)
-        os.kill(child, signal.SIGCONT)
+        abort_in(child)
         answer = asked.result()
     assert answer.status == 500
     assert re.search(r"ended with SIGABRT; nothing else was stopped", answer.json()["error"]["message"])
