@@ -231,29 +231,39 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         batch_size: int | None = None,
         **options: Unpack[ScanOptions],
     ) -> LanceScanner:
-        """Plan a scan.
+        """Plan a scan. Options that only steer the official scanner's speed are accepted and change nothing.
 
-        `columns` is a list of names (dotted for fields of structs) or a dict of name to SQL expression; `filter` is SQL text
-        or a pyarrow expression; `fragments` restricts the scan. Indices answer what they can of the filter unless
-        `use_scalar_index` is False; one that cannot be read, or does not say what its column says, is left out with a
-        warning, or is an error with `strict_index`. Indices without checksums (the official library's, until
-        `seal_indices()`) are used when their structure is right, and the rows they find are tested again;
-        `unsealed_indices="compare"` compares them with all their rows first, once in a process, `"skip"` leaves large ones
-        out. Options that only steer the official scanner's speed are accepted; what would change the result is refused.
+        Args:
+            columns: a list of names (dotted for fields of structs), or a dict of name to SQL expression; None is all.
+            filter: SQL text, or a pyarrow expression.
+            limit: rows at most.
+            offset: rows that are passed over first.
+            nearest: {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}: the
+                rows whose vectors are nearest to `q` come nearest first, with their `_distance`.
+            batch_size: rows of a batch at most.
+            full_text_query: words, {"query": words, "columns": [...]} or a query of `lance_core.query`: rows whose texts
+                fit come best first, with their `_score`. `full_text_search` is another name for it.
+            prefilter: test the filter before a search, not on what it found.
+            fast_search: search only what indices cover.
+            fragments: the only ones that are read.
+            with_row_id: add the column `_rowid`.
+            with_row_address: add the column `_rowaddr`.
+            use_scalar_index: False lets no index answer the filter.
+            strict_index: an index that cannot be read, or does not say what its column says, is an error; otherwise it is
+                left out with a warning.
+            unsealed_indices: of indices without checksums (the official library's, until `seal_indices()`): None uses those
+                whose structure is right, and tests the rows they find again; "compare" compares them with all their rows
+                first, once in a process; "skip" leaves large ones out.
+            order_by: columns to sort by, names or `ColumnOrdering`.
+            include_deleted_rows: add deleted rows, whose `_rowid` is null.
+            blob_handling: "all_binary" or "blobs_descriptions"; None gives blobs as they were written.
+            strict_batch_size: make all batches but the last of `batch_size` rows.
+            batch_size_bytes: bytes of a batch at most.
+            scan_stats_callback: gets the `ScanStatistics` when the scan is over.
 
-        `nearest` is a dict {"column", "q", "k", "metric", "nprobes", "refine_factor", "ef", "distance_range", "use_index"}:
-        the rows whose vectors are nearest to `q` come nearest first, with their `_distance`. The filter is tested on what
-        was found, or before with `prefilter=True`; `fast_search=True` searches only what indices cover.
-
-        `order_by` sorts by columns (names or `ColumnOrdering`); `include_deleted_rows` adds deleted rows, whose `_rowid` is
-        null; `blob_handling` is "all_binary" or "blobs_descriptions" (None: blobs as they were written);
-        `strict_batch_size` makes all batches but the last of `batch_size` rows, `batch_size_bytes` bounds them in bytes;
-        `scan_stats_callback` gets the `ScanStatistics` when the scan is over.
-
-        `full_text_query` (or `full_text_search`) is words, {"query": words, "columns": [...]} or a query of
-        `lance_core.query`: rows whose texts fit come best first, with their `_score`; the rest as for `nearest`.
-
-        Raises InputError, FilterError.
+        Raises:
+            InputError: no such column, or an option that would change the result and is not implemented.
+            FilterError: a filter that cannot be read, or does not fit the columns.
         """
         from lance_core.dataset.query.scanner import LanceScanner
 
@@ -397,11 +407,23 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         enable_stable_row_ids: bool | None = None,
         **options: Unpack[CommitOptions],
     ) -> LanceDataset:
-        """Publish an operation of `lance_core.table.operations`, or a transaction; `max_retries=0` is strict.
+        """Publish an operation of `LanceOperation`, or a transaction, as a new version.
 
-        `detached`: as a version beside the history, found only by its number (`checkout_version`).
-        `enable_v2_manifest_paths=False`: a table that this creates names its manifests upwards. A `commit_lock` is refused:
-        stores without conditional put take an external manifest store.
+        Args:
+            base_uri: the table's folder, or a handle on it.
+            operation: what changes.
+            read_version: the version that the operation was planned on; an overwrite needs none.
+            commit_lock: refused; stores without a conditional put take an external manifest store.
+            storage_options: options of the store.
+            enable_v2_manifest_paths: False lets a table that this creates name its manifests upwards.
+            detached: publish a version beside the history, found only by its number (`checkout_version`).
+            max_retries: how often the operation is judged again behind versions of others; 0 lets nobody come between.
+            commit_message: kept in the version.
+            enable_stable_row_ids: whether a table that this creates has row ids that outlive updates.
+
+        Raises:
+            CommitError: others changed what the operation read or writes; its kinds tell whether a retry helps.
+            InputError: an operation that does not fit the table.
         """
         from lance_core.dataset.edit.commit_operation import commit_operation
 

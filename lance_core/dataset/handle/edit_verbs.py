@@ -50,7 +50,17 @@ class EditingVerbs:
         conflict_retries: int = DEFAULT_RETRIES,
         retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
     ) -> dict[str, int]:
-        """Delete the rows a filter selects: {"num_deleted_rows": n}. Raises FilterError, CommitError."""
+        """Delete the rows a filter selects: {"num_deleted_rows": n}.
+
+        Args:
+            predicate: SQL text, or a pyarrow expression.
+            conflict_retries: how often it is done again on a newer version, when others changed the same rows.
+            retry_timeout: how long.
+
+        Raises:
+            FilterError: a filter that cannot be read, or does not fit the columns.
+            CommitError: others changed the same rows, and went on doing so.
+        """
         from lance_core.dataset.edit.delete import delete_rows
 
         self._snapshot, result = delete_rows(
@@ -66,10 +76,19 @@ class EditingVerbs:
         retry_timeout: dt.timedelta = DEFAULT_RETRY_TIMEOUT,
         data_storage_version: str | None = None,
     ) -> dict[str, int]:
-        """Give columns new values (SQL) in the rows a filter selects: {"num_rows_updated": n}.
+        """Give columns new values in the rows a filter selects: {"num_rows_updated": n}.
 
-        `data_storage_version`: of the files the moved rows are written to; the table's own stays. InputError across the
-        legacy format.
+        Args:
+            updates: {column: SQL expression over the row's old values}.
+            where: SQL text, or a pyarrow expression; None is all rows.
+            conflict_retries: how often it is done again on a newer version, when others changed the same rows.
+            retry_timeout: how long.
+            data_storage_version: of the files the moved rows are written to; the table's own stays.
+
+        Raises:
+            FilterError: SQL that cannot be read, or does not fit the columns.
+            InputError: no such column, or a file version across the legacy format.
+            CommitError: others changed the same rows, and went on doing so.
         """
         from lance_core.dataset.edit.update import update_rows
 
@@ -90,7 +109,18 @@ class EditingVerbs:
         return result
 
     def replace_where(self, predicate: Any, data: Any, schema: pa.Schema | None = None) -> dict[str, int]:
-        """Replace the rows a filter selects by others, which must all satisfy it, in one commit. (Ours.)"""
+        """Replace the rows a filter selects by others, in one commit. (Ours.)
+
+        Args:
+            predicate: SQL text, or a pyarrow expression.
+            data: the new rows, as for `write_dataset`; the filter must hold for all of them.
+            schema: of rows that do not tell theirs.
+
+        Raises:
+            FilterError: a filter that cannot be read, or does not fit the columns.
+            InputError: a row for which it does not hold; nothing was changed.
+            CommitError: others changed the same rows.
+        """
         from lance_core.dataset.edit.replace_where import replace_rows
 
         self._snapshot, result = replace_rows(self._snapshot, predicate, data, schema)
@@ -109,10 +139,20 @@ class EditingVerbs:
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
     ) -> None:
-        """Add columns: a dict of name to SQL, pyarrow fields (null columns), a function of record batches, or rows.
+        """Add columns. `merge` joins rows by a key instead.
 
-        Rows (a table, a reader, batches with `reader_schema`) are as many as this table's, in its order. `merge` joins by a
-        key instead. A function made by `batch_udf` may keep a checkpoint.
+        Args:
+            transforms: a dict of name to SQL; pyarrow fields (null columns); a function of record batches, which may keep a
+                checkpoint when `batch_udf` made it; or rows (a table, a reader, batches), as many as this table's and in
+                its order.
+            read_columns: what a function is given; None is all columns.
+            reader_schema: of batches that do not tell theirs.
+            batch_size: rows of a batch that a function is given at most.
+
+        Raises:
+            InputError: a column that exists, a name or type that no file can hold, another number of rows.
+            FilterError: SQL that cannot be read, or does not fit the columns.
+            CommitError: others changed the same columns.
         """
         from lance_core.dataset.columns import evolve
 
@@ -143,9 +183,21 @@ class EditingVerbs:
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
     ) -> CleanupStats:
-        """Remove versions older than `older_than` (14 days when nothing is given) and the files only they need.
+        """Remove versions and the files only they need. Tagged versions stay.
 
-        `delete_rate_limit`: files a second at most; `delete_concurrency` is a hint for the official library.
+        Args:
+            older_than: versions at least so old; 14 days when neither this nor `retain_versions` nor `versions` is given.
+            retain_versions: how many of the newest stay.
+            delete_unverified: delete files that no version and no staged work names, however young they are: those that
+                another library is about to commit, too.
+            error_if_tagged_old_versions: an old version with a tag is an error; otherwise it stays in silence.
+            delete_rate_limit: files a second at most.
+            versions: numbers of the only versions that may go.
+            delete_concurrency: a hint for the official library; changes nothing here.
+
+        Raises:
+            InputError: a tagged version that is old, or arguments that contradict each other; nothing was removed.
+            StoreError: the store did not answer; what was removed is not needed, and a second call goes on.
         """
         from lance_core.dataset.versions.cleanup import run_cleanup
 
@@ -172,7 +224,8 @@ class EditingVerbs:
     ) -> CleanupPlan:
         """What `cleanup_old_versions` would remove: `.stats`, `.versions`, `.files`, and `.kept` with reasons.
 
-        All files are listed, whatever `include_files` and `max_files` say.
+        Arguments and errors are those of `cleanup_old_versions`. All files are listed, whatever `include_files` and
+        `max_files` say.
         """
         from lance_core.dataset.versions.cleanup import plan_cleanup
 

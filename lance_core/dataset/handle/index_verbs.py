@@ -52,15 +52,25 @@ class IndexingVerbs:
         document_granularity: Any = None,
         **kwargs: Any,
     ) -> IndexMetadata | None:
-        """Build an index on a column ("BTREE", …) and move to the version that has it.
+        """Build an index on a column and move to the version that has it.
 
-        With `fragment_ids` only one segment over these fragments is built and nothing is published: its entry is returned,
-        for `commit_existing_index_segments`. `index_uuid` names its folder.
+        Args:
+            column: its name, dotted for a field of a struct.
+            index_type: the kind, such as "BTREE", "BITMAP", "INVERTED", or an `IndexConfig`.
+            name: `{column}_idx` when left out.
+            replace: whether an index of that name may be replaced.
+            train: False makes an index that covers nothing yet.
+            fragment_ids: build only one segment over these fragments, and publish nothing: its entry is returned, for
+                `commit_existing_index_segments`.
+            index_uuid: the name of that segment's folder.
+            progress_callback: called when the build begins and when it is complete.
+            format_version: of a full text index; 2.
+            document_granularity: of a full text index; "row".
+            **kwargs: parameters of the kind.
 
-        `progress_callback` is called when the build begins and when it is complete.
-        `format_version` (2) and `document_granularity` ("row") are for full text. `name` is `{column}_idx` when left out;
-        `train=False` makes an index that covers nothing yet. Raises InputError (no such column or kind, a type the kind does
-        not index, a name that is taken), CommitError.
+        Raises:
+            InputError: no such column or kind, a type the kind does not index, a name that is taken.
+            CommitError: others changed the same index.
         """
         from lance_core.dataset.indexing.build import create_scalar_index, parse_index_request
         from lance_core.dataset.indexing.segments import build_part

@@ -80,10 +80,23 @@ def dataset(
 ) -> LanceDataset:
     """Open a table: the newest version, a version or tag, or the newest one not younger than `asof`.
 
-    `base_store_params`: {uri of a base path: its storage options}; other bases take `storage_options`.
-    `namespace_client` and `table_id` name the table in a catalog, in the place of `uri`.
+    Args:
+        uri: the table's folder, or `folder/tree/branch` for a branch.
+        version: a version's number, a tag, or (branch, number) with None for the main line and for the newest; None is the
+            newest of the table.
+        asof: a time; the newest version that had been committed by then. A time without a zone is UTC.
+        storage_options: options of the store, with the official library's names.
+        base_store_params: {uri of a base path: its storage options}; other bases take `storage_options`.
+        namespace_client: a catalog in which the table has a name; in the place of `uri`, with `table_id`.
+        table_id: the table's name there, part by part.
+        block_size: accepted, and changes nothing, as sizes of caches and sessions do.
+        commit_lock: refused; stores without a conditional put take an external manifest store.
 
-    Raises NotFoundError (no table, version or tag), UnsupportedFeatureError, CorruptFileError, InputError.
+    Raises:
+        NotFoundError: there is no such table, version or tag.
+        UnsupportedFeatureError: the table needs a newer release.
+        CorruptFileError: its manifest is damaged.
+        InputError: arguments that contradict each other.
     """
     refuse_commit_lock("dataset", commit_lock)
     check_options("dataset", options, OpenOptions)
@@ -103,12 +116,38 @@ def write_dataset(
 ) -> LanceDataset:
     """Create ("create"), extend ("append") or replace ("overwrite") a table with one commit, and open it.
 
-    `data_obj`: pyarrow Table, batch, reader, dataset; pandas frame; dict of columns; list of dicts; iterable of batches with
-    `schema`; another LanceDataset. Appending to nothing creates. A column that may hold nulls may be left out of an append.
-    A file is closed at `max_rows_per_file` rows or about `max_bytes_per_file` bytes. `namespace_client` and `table_id` name
-    the table in a catalog, in the place of `uri`: "create" declares a new name, the other modes need one that exists.
+    Appending to nothing creates. A column that may hold nulls may be left out of an append.
 
-    Raises SchemaMismatchError, InputError (nothing was changed), CommitError (see its kinds), StoreError.
+    Args:
+        data_obj: the rows: pyarrow Table, batch, reader, dataset; pandas frame; dict of columns; list of dicts; iterable of
+            batches with `schema`; another LanceDataset.
+        uri: the table's folder, or a handle on the table.
+        schema: of rows that do not tell theirs.
+        mode: "create", "append" or "overwrite".
+        storage_options: options of the store, with the official library's names.
+        max_rows_per_file: rows at which a file is closed; 1,048,576 when left out.
+        max_bytes_per_file: bytes at about which a file is closed; 90 GiB when left out.
+        data_storage_version: of the files, such as "2.1"; a table that exists keeps its own.
+        enable_stable_row_ids: whether a new table's row ids outlive updates and compactions.
+        enable_v2_manifest_paths: False lets a new table name its manifests upwards, for stores that list in order.
+        auto_cleanup_options: what a new table's commits clean up, and how often.
+        commit_message: kept in the version.
+        transaction_properties: texts that are kept in the transaction.
+        progress: called with what has been written so far.
+        initial_bases: further places of a new table's files.
+        target_bases: names of the places that the files of this write go to.
+        target_all_bases: spread them over all places.
+        allow_external_blob_outside_bases: whether uris of blobs may lie outside of the table's places.
+        base_store_params: {uri of a place: its storage options}.
+        namespace_client: a catalog in which the table has a name; in the place of `uri`, with `table_id`. "create" declares
+            a new name, the other modes need one that exists.
+        table_id: the table's name there, part by part.
+
+    Raises:
+        SchemaMismatchError: the rows do not fit the table; nothing was changed.
+        InputError: arguments that contradict each other, or a type that no file can hold; nothing was changed.
+        CommitError: others changed the table meanwhile; its kinds tell whether a retry helps.
+        StoreError: the store did not answer.
     """
     from lance_core.dataset.edit.insert import write_snapshot
 

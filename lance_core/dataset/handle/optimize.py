@@ -56,18 +56,33 @@ class DatasetOptimizer:
     ) -> CompactionMetrics:
         """Rewrite small fragments and those with many deleted rows into fewer ones; the handle moves to the new version.
 
-        `defer_index_remap` leaves indices as they are and records the new addresses of rows (the fragment reuse index):
-        searches follow that until `optimize_indices` builds the indices again. `compaction_mode` "try_binary_copy" copies
-        the pages of fragments in which nothing has to be decoded, "force_binary_copy" refuses where something has to be.
-        `data_storage_version`: of the files written; the table's own stays. What is not given here the table's
-        configuration may say, as `lance.compaction.<option>`.
+        What is not given here the table's configuration may say, as `lance.compaction.<option>`. The last five steer the
+        official library's speed; they are accepted and change nothing here.
 
-        The last five steer the official library's speed; they are accepted and change nothing here.
+        Args:
+            target_rows_per_fragment: rows of a fragment to aim at; smaller ones are rewritten. 1,048,576 when left out.
+            max_bytes_per_file: bytes of a file at most.
+            materialize_deletions: whether fragments with many deleted rows are rewritten; True when left out.
+            materialize_deletions_threshold: the share of deleted rows from which they are; 0.1 when left out.
+            batch_size: rows that are held at a time.
+            max_source_fragments: fragments that one call rewrites at most.
+            max_source_rows: rows that one call rewrites at most.
+            max_source_bytes: bytes that one call rewrites at most.
+            excluded_fragment_ids: fragments that stay as they are.
+            defer_index_remap: leave indices as they are, and record the new addresses of rows (the fragment reuse index):
+                searches follow that until `optimize_indices` builds the indices again.
+            compaction_mode: "reencode"; "try_binary_copy" copies the pages of fragments in which nothing has to be decoded,
+                "force_binary_copy" refuses where something has to be.
+            data_storage_version: of the files written; the table's own stays.
+            strategy: "tiered" (ours) rewrites a size tier when `tier_fanout` fragments of it have gathered, so that
+                compacting a table that grows by small appends rewrites each row only a few times.
+            tier_fanout: see `strategy`.
+            max_files_per_fragment: rewrite fragments whose columns are spread over more data files (ours);
+                `merge_column_files` does less for the same end.
 
-        `strategy="tiered"` (an addition to the official library) rewrites a size tier when `tier_fanout` fragments of it
-        have gathered, so that compacting a table that grows by small appends rewrites each row only a few times.
-        `max_files_per_fragment` (another addition) rewrites fragments whose columns are spread over more data files;
-        `merge_column_files` does less for the same end.
+        Raises:
+            InputError: options that contradict each other, or pages that cannot be copied.
+            CommitError: others changed the same rows, and went on doing so.
         """
         from lance_core.dataset.maintain.compact import compact_files
         from lance_core.dataset.maintain.compact_options import choose_options
@@ -117,8 +132,17 @@ class DatasetOptimizer:
     ) -> None:
         """Extend indices to rows that were added after the build; the handle moves to the new version.
 
-        `num_indices_to_merge`: how many of an index's youngest segments go into the new one (None: all; 0: a further
-        segment is made). Indices of kinds this release does not build are left alone.
+        Indices of kinds this release does not build are left alone.
+
+        Args:
+            num_indices_to_merge: how many of an index's youngest segments go into the new one; None is all, 0 makes a
+                further segment.
+            index_names: the only ones; None is all.
+            retrain: build everything again, and train vector indices anew.
+
+        Raises:
+            InputError: a number below zero.
+            CommitError: others changed the same indices.
         """
         from lance_core.dataset.indexing.maintain import optimize_indices
 

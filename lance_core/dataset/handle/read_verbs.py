@@ -69,9 +69,17 @@ class ExploringVerbs:
         *,
         buffer_size: int = 512 << 10,
     ) -> list[BlobFile | None]:
-        """Blobs of rows as files that read lazily, None for null. Exactly one of ids, addresses and indices names the rows.
+        """Blobs of rows as files that read lazily, None for null.
 
-        Raises InputError for a column without blobs and rows that are not there.
+        Args:
+            blob_column: its name.
+            ids: row ids; exactly one of this and the next two names the rows.
+            addresses: row addresses.
+            indices: positions among the living rows, in order.
+            buffer_size: bytes that a small read of a file fetches.
+
+        Raises:
+            InputError: a column without blobs, rows that are not there, or not exactly one way to name them.
         """
         from lance_core.dataset.scan.blobs import open_blobs
         from lance_core.dataset.scan.take import addresses_of
@@ -82,7 +90,7 @@ class ExploringVerbs:
     def read_blobs(
         self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None
     ) -> list[tuple[int, bytes | None]]:
-        """(row address, bytes) of the blobs of rows, in the order asked."""
+        """(row address, bytes) of the blobs of rows, in the order asked; arguments as for `take_blobs`."""
         from lance_core.dataset.scan.blobs import open_blobs
         from lance_core.dataset.scan.take import addresses_of
 
@@ -105,7 +113,18 @@ class ExploringVerbs:
         return SqlQueryBuilder(self._snapshot, sql)
 
     def merge(self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None) -> None:
-        """Add the columns of another table, joined by a key; rows without a partner get nulls."""
+        """Add the columns of another table, joined by a key; rows without a partner get nulls.
+
+        Args:
+            data_obj: rows, as for `write_dataset`; keys must be unique.
+            left_on: this table's key column.
+            right_on: the other's; None is `left_on`.
+            schema: of rows that do not tell theirs.
+
+        Raises:
+            InputError: no such column, a key twice, or a column that this table has.
+            CommitError: others changed the same columns.
+        """
         from lance_core.dataset.columns.join import join_columns
 
         self._snapshot = join_columns(self._snapshot, data_obj, left_on, right_on, schema)

@@ -80,12 +80,34 @@ class VectorVerbs:
     ) -> TableHandle:
         """Build a vector index over all rows and move to the version that has it; the handle itself is returned.
 
-        `index_type`: IVF_FLAT, IVF_PQ, IVF_SQ, IVF_RQ, IVF_HNSW_FLAT, IVF_HNSW_PQ, IVF_HNSW_SQ; `metric`: L2, cosine, dot.
-        `num_partitions` or `target_partition_size`; `num_sub_vectors` (of the PQ kinds); `ivf_centroids`, `pq_codebook`: use
-        these instead of training. Further options: `num_bits`, `m`, `ef_construction`, `max_level` (of the HNSW kinds),
-        `sample_rate`, `max_iters`. What only steers the official library's speed is accepted; `accelerator`,
-        `ivf_centroids_file`, `precomputed_partition_dataset` and `skip_transpose` are refused.
-        Raises InputError, CommitError.
+        What only steers the official library's speed is accepted and changes nothing.
+
+        Args:
+            column: its name.
+            index_type: IVF_FLAT, IVF_PQ, IVF_SQ, IVF_RQ, IVF_HNSW_FLAT, IVF_HNSW_PQ or IVF_HNSW_SQ.
+            name: `{column}_idx` when left out.
+            metric: "L2", "cosine" or "dot".
+            replace: whether an index of that name may be replaced.
+            num_partitions: lists of the inverted file; or `target_partition_size`.
+            target_partition_size: vectors of a list to aim at.
+            num_sub_vectors: parts of a vector, of the PQ kinds.
+            num_bits: of a code, of the PQ kinds.
+            ivf_centroids: use these instead of training, shape (partitions, dimension).
+            pq_codebook: use this instead of training.
+            m: neighbours of a node, of the HNSW kinds.
+            ef_construction: candidates of a node while the graph is built.
+            max_level: of the graph.
+            sample_rate: vectors for each centroid that the training takes.
+            max_iters: rounds of the training at most.
+            filter_nan: accepted, and changes nothing.
+            train: False is refused.
+            fragment_ids: refused; `create_index_uncommitted` builds parts.
+            accelerator: refused, as `ivf_centroids_file`, `precomputed_partition_dataset` and `skip_transpose` are.
+            progress_callback: called when the build begins and when it is complete.
+
+        Raises:
+            InputError: no such column or kind, a type or metric the kind does not index, a name that is taken.
+            CommitError: others changed the same index.
         """
         from lance_core.dataset.indexing.vector_build import create_vector_index
 
@@ -128,7 +150,15 @@ class VectorVerbs:
     ) -> IndexMetadata:
         """Write one segment over some fragments with a trained model; not published until it is committed.
 
-        `attempt` marks the segment's files, so that an aborted attempt's can be identified and removed.
+        Args:
+            column: its name.
+            model: what `train_index` gave.
+            fragment_ids: the fragments whose rows it covers.
+            name: of the index; `{column}_idx` when left out.
+            attempt: marks the segment's files, so that an aborted attempt's can be identified and removed.
+
+        Raises:
+            InputError: no such column or fragment.
         """
         from lance_core.dataset.indexing.vector_build import VectorRequest, build_vector_segment
 
@@ -147,7 +177,10 @@ class VectorVerbs:
         replace: bool = False,
         **options: Unpack[VectorOptions],
     ) -> IndexMetadata:
-        """Train (unless `ivf_centroids` and `pq_codebook` are given) and write one segment without publishing it."""
+        """Train (unless `ivf_centroids` and `pq_codebook` are given) and write one segment without publishing it.
+
+        Arguments and errors are those of `create_index`; `fragment_ids` are the fragments whose rows it covers.
+        """
         from lance_core.dataset.indexing.vector_build import build_vector_segment, train_index
 
         request = self._request(column, index_type, name, {"metric": metric, **options})
