@@ -25,6 +25,13 @@ Symbolic links below a root: followed only where this process's user or root mad
 
 Who may write to a table's folder may put a link there, and whoever follows it reads, writes and deletes with its own
 permissions what the link's maker may not reach. The root itself is the caller's choice and may be anything.
+
+Names on a file system that ignores case (macOS's, Windows's, FAT, folders with `chattr +F`): one that is spelled otherwise
+there is refused, and never taken for the same. Any spelling of the root is the same table.
+
+::
+
+    tree/side/ is there, tree/SIDE/ is requested       two folders elsewhere, one there       StoreRefusedError
 """
 
 # `os` on plain strings: a scan makes these calls by the thousand, and pathlib costs as much as the read.
@@ -55,6 +62,9 @@ _MAX_READ = 1 << 30
 
 _FOLDER_ATTEMPTS = 10
 """Deleting the last file of a folder removes the folder, so a writer beside it may have to make it again."""
+
+_CHOSEN = "_refs/"
+"""Below it users choose the names of files: tags, branches. All others are numbers, random, or always the same."""
 
 _MAX_CHECKED = 10_000
 """How many folders are remembered as free of links."""
@@ -163,6 +173,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write a temporary file, then rename it over the target."""
+        self._chosen(path)
         writer = self._writer(path)
         with _aborting(writer):
             writer.write(data)
@@ -289,7 +300,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def _unlink(self, path: str) -> str | None:
         """Remove a file; its folder, None when there was no such file."""
-        target = self._full(path)
+        target = self._chosen(path)
         try:
             os.unlink(target)
         except (FileNotFoundError, NotADirectoryError):
@@ -297,7 +308,14 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
         return os.path.dirname(target)
 
     def _open(self, path: str) -> int:
-        return open_to_read(self._full(path), path, root=self._root)
+        return open_to_read(self._chosen(path), path, root=self._root)
+
+    def _chosen(self, path: str) -> str:
+        """The file of a path; NotFoundError where its name is one that users choose, and spelled otherwise there."""
+        target = self._full(path)
+        if path.startswith(_CHOSEN):
+            _check_file_spelling(target, path, root=self._root)
+        return target
 
     def _walk(self, prefix: str, *, unfinished: bool) -> Iterator[StoreEntry]:
         start = self._folder(prefix)
@@ -444,12 +462,13 @@ NO_FOLLOW = 0 if sys.platform == "win32" else os.O_NOFOLLOW
 
 
 def check_folder(root: str, folder: str) -> bool:
-    """Refuse a folder below the root that is behind another user's link; False when there is no such folder."""
+    """Refuse a folder below the root that is behind another user's link, or spelled otherwise; False when there is none."""
     path = root
     for part in folder.split("/"):
         path = f"{path}/{part}"
         if not check_link(path, root=root):
             return False
+        _check_folder_spelling(path, root=root)
     return True
 
 
@@ -473,3 +492,40 @@ def trusted_users() -> frozenset[int]:
     if sys.platform == "win32":  # says 0 of every file
         return frozenset({0})
     return frozenset({0, os.geteuid()})
+
+
+_SPELL_IT = "Spell the name as it is there, or choose one that differs in more than the case of its letters."
+
+
+def _check_folder_spelling(path: str, *, root: str) -> None:
+    """Refuse a folder that is there under another spelling only."""
+    found = _other_spelling(path)
+    if found is not None:
+        raise StoreRefusedError(
+            f"{path!r} is {found!r} there: this file system ignores the case of letters", uri=root, cure=_SPELL_IT
+        )
+
+
+def _check_file_spelling(target: str, path: str, *, root: str) -> None:
+    """NotFoundError for a file that is there under another spelling only."""
+    found = _other_spelling(target)
+    if found is not None:
+        raise NotFoundError(
+            f"{path!r} does not exist, but {found!r}, which this file system takes for the same", uri=root, cure=_SPELL_IT
+        )
+
+
+def _other_spelling(path: str) -> str | None:
+    """How a name is spelled that the file system takes for this one; None where it is spelled so, or not there."""
+    folder, name = os.path.split(path)
+    other = name.swapcase()
+    if other == name or not os.path.lexists(os.path.join(folder, other)):
+        return None
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return None  # what is done next fails with an error of its own
+    if name in names:
+        return None
+    alike = [found for found in names if found.casefold() == name.casefold()]
+    return alike[0] if alike else other
