@@ -23,6 +23,8 @@ def walk_transducer(
     """Keys one after the other in `out`, ascending; key k ends at `ends[k]`. Returns how many; -1: damage, -2: more keys
     than `ends` has room for, -3: `out` is too small, -4: the stack (`targets`, `steps`, `totals`) is.
 
+    Damage is, too, a node that leads to no key.
+
     `facts`: where the root is, and the format's version. `common`: bytes that a node may name by a number from 1. `path` has
     room for the longest key.
     """
@@ -74,7 +76,9 @@ def walk_transducer(
                 at -= 1
                 many = np.int64(data[at]) if data[at] != 1 else np.int64(256)
             at -= 1
-            if at < 16:
+            # Every way must end in a key, or a few nodes in a row that each lead twice to the next one take for ever. Only
+            # the root of a map without keys leads nowhere.
+            if at < 16 or (many == 0 and not final and depth > 0):
                 return -1
             far, wide = np.int64(data[at]) >> 4, np.int64(data[at]) & 15
             if version >= 2 and many > 32:

@@ -14,7 +14,7 @@ from lance_core.dataset.handle.open import dataset
 from lance_core.dataset.indexing.folder import folder_of
 from lance_core.errors import CorruptFileError
 from lance_core.index.base import read_all
-from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst, require_checksum
+from lance_core.index.text.fst import decode_fst, encode_fst, find_in_fst, masked_crc32c, require_checksum
 
 
 def _keys(rng: random.Random, count: int) -> list[bytes]:
@@ -82,3 +82,33 @@ def test_damage_is_told() -> None:
         junk = bytes(np.random.default_rng(rng.randrange(1000)).integers(0, 256, 300, np.uint8))
         with pytest.raises(CorruptFileError):
             decode_fst(whole[:8] + junk + (5).to_bytes(8, "little") + (250).to_bytes(8, "little") + bytes(4))
+
+
+def _doubling(levels: int, *, keys: int, is_dead: bool) -> bytes:
+    """A map of few nodes in a row, each of which leads twice to the next: 2^levels ways, to keys or to nowhere."""
+    data = bytearray((3).to_bytes(8, "little") + bytes(8))
+    target = 0
+    if is_dead:
+        data += bytes(3)
+        target = len(data) - 1
+    for _ in range(levels):
+        distance = len(data) - target if target else 0
+        data += distance.to_bytes(2, "little") * 2 + b"ba" + bytes((2 << 4, 2))
+        target = len(data) - 1
+    data += keys.to_bytes(8, "little") + target.to_bytes(8, "little")
+    return bytes(data + masked_crc32c(bytes(data)).to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_a_few_nodes_in_a_row_do_not_take_for_ever(is_dead: bool) -> None:
+    """Sixty levels of eight bytes are 2^60 ways."""
+    keys, numbers = decode_fst(_doubling(10, keys=1024, is_dead=False))
+    assert (len(keys), len(set(keys)), set(numbers)) == (1024, 1024, {0})
+    for keys_told in (0, 1, 1000, 30_000):
+        with pytest.raises(CorruptFileError):
+            decode_fst(_doubling(60, keys=keys_told, is_dead=is_dead))
+
+
+def test_more_keys_than_lists_are_refused_before_they_are_read() -> None:
+    with pytest.raises(CorruptFileError, match="1024 keys, but there are 1000 lists"):
+        decode_fst(_doubling(10, keys=1024, is_dead=False), most=1000)

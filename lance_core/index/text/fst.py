@@ -39,19 +39,20 @@ _COMMON = (
 )[:63]  # fmt: skip
 """Input bytes that a node with one transition may name by a number, from 1."""
 _DEEPEST = 1 << 16
-_MOST_LETTERS, _MOST_STANDING = 1 << 30, 1 << 24
+"""Bytes of a key; of all keys as many as `_MOST_LETTERS`, in a large map 64 for each of its bytes."""
+_MOST_LETTERS, _MOST_STANDING = 1 << 26, 1 << 22
 
 
-def decode_fst(data: bytes, *, what: str = "the token map") -> tuple[list[bytes], list[int]]:
-    """All keys in order, and their numbers. Raises CorruptFileError for anything that is no such map."""
-    letters, offsets, numbers = decode_fst_flat(data, what=what)
+def decode_fst(data: bytes, *, what: str = "the token map", most: int | None = None) -> tuple[list[bytes], list[int]]:
+    """All keys in order, and their numbers. Raises CorruptFileError for what is no such map of at most `most` keys."""
+    letters, offsets, numbers = decode_fst_flat(data, what=what, most=most)
     whole, ends = letters.tobytes(), offsets.tolist()
     return [whole[begin:end] for begin, end in itertools.pairwise(ends)], numbers.tolist()
 
 
-def decode_fst_flat(data: bytes, *, what: str = "the token map") -> tuple[Any, Any, Any]:
+def decode_fst_flat(data: bytes, *, what: str = "the token map", most: int | None = None) -> tuple[Any, Any, Any]:
     """All keys in order, one after the other (uint8, with 8 bytes to spare), where they begin and the end (int64), and their
-    numbers (uint64). Raises CorruptFileError for anything that is no such map."""
+    numbers (uint64). Raises CorruptFileError for what is no such map of at most `most` keys."""
     if len(data) < _HEADER + _FOOTER - 4:
         raise CorruptFileError(f"{what} has {len(data)} bytes, which is too short")
     version = int.from_bytes(data[:8], "little")
@@ -62,6 +63,8 @@ def decode_fst_flat(data: bytes, *, what: str = "the token map") -> tuple[Any, A
     root = int.from_bytes(data[tail + 8 : tail + 16], "little")
     if root >= tail or (root and root < _HEADER) or count > len(data) * 64:
         raise CorruptFileError(f"{what} has {count} keys and its root at {root} of {tail} bytes, which is impossible")
+    if most is not None and count > most:
+        raise CorruptFileError(f"{what} has {count} keys, but there are {most} lists")
     nodes, common = np.frombuffer(data, np.uint8, tail), np.frombuffer(_COMMON, np.uint8)
     facts, path = np.array([root, version], np.int64), np.empty(_DEEPEST + 1, np.uint8)
     keys, letters, stack = min(count, tail), 8 * tail + 64, 1 << 12

@@ -108,7 +108,7 @@ class TokenMap:
 
     def _entries(self) -> tuple[list[bytes], list[int]]:
         if self._fst is not None:
-            return decode_fst(self._fst, what=self._what)
+            return decode_fst(self._fst, what=self._what, most=self._num_lists)
         assert self._table is not None
         tokens = cast("list[str]", self._table.column(0).to_pylist())
         pairs = zip(tokens, numbers_of(self._table.column(1)), strict=True)
@@ -120,7 +120,7 @@ class TokenMap:
         the map is not in order or not what its checksum says."""
         if self._fst is not None:
             require_checksum(self._fst, what=self._what)
-            letters, offsets, numbers = decode_fst_flat(self._fst, what=self._what)
+            letters, offsets, numbers = decode_fst_flat(self._fst, what=self._what, most=self._num_lists)
         else:
             tokens, plain = self._entries()
             if any(one == other for one, other in itertools.pairwise(tokens)):
