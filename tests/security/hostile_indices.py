@@ -57,17 +57,21 @@ SCALAR: Mapping[str, tuple[str, str]] = {
 KINDS = (*SCALAR, *VECTOR_KINDS)
 
 
-def build(root: Path) -> None:
-    """A table for each kind of index."""
-    values = np.random.default_rng(1).normal(size=ROWS * DIMENSION).astype(np.float32)
-    rows = pa.table({
-        "id": range(ROWS), "c": [number % 5 for number in range(ROWS)],
-        "s": [f"row {number} of many" for number in range(ROWS)],
-        "l": [[number % 7, 3] for number in range(ROWS)],
+def rows(count: int) -> pa.Table:
+    """Rows of such a table."""
+    values = np.random.default_rng(1).normal(size=count * DIMENSION).astype(np.float32)
+    return pa.table({
+        "id": range(count), "c": [number % 5 for number in range(count)],
+        "s": [f"row {number} of many" for number in range(count)],
+        "l": [[number % 7, 3] for number in range(count)],
         "v": pa.FixedSizeListArray.from_arrays(pa.array(values), DIMENSION),
     })  # fmt: skip
+
+
+def build(root: Path) -> None:
+    """A table for each kind of index."""
     for kind in KINDS:
-        ds = lance_core.write_dataset(rows, str(root / kind), max_rows_per_file=ROWS // 2)
+        ds = lance_core.write_dataset(rows(ROWS), str(root / kind), max_rows_per_file=ROWS // 2)
         if kind in SCALAR:
             ds.create_scalar_index(SCALAR[kind][0], kind)
         else:
