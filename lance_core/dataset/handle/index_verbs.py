@@ -64,8 +64,8 @@ class IndexingVerbs:
                 `commit_existing_index_segments`.
             index_uuid: the name of that segment's folder.
             progress_callback: called when the build begins and when it is complete.
-            format_version: of a full text index; 2.
-            document_granularity: of a full text index; "row".
+            format_version: of a full-text index; 2.
+            document_granularity: of a full-text index; "row".
             **kwargs: parameters of the kind.
 
         Raises:

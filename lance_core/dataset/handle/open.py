@@ -146,7 +146,7 @@ def write_dataset(
     Raises:
         SchemaMismatchError: the rows do not fit the table; nothing was changed.
         InputError: arguments that contradict each other, or a type that no file can hold; nothing was changed.
-        CommitError: others changed the table meanwhile; its kinds tell whether a retry helps.
+        CommitError: others changed the table in the meantime; its kinds tell whether a retry helps.
         StoreError: the store did not answer.
     """
     from lance_core.dataset.edit.insert import write_snapshot

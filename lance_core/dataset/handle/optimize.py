@@ -138,7 +138,7 @@ class DatasetOptimizer:
             num_indices_to_merge: how many of an index's youngest segments go into the new one; None is all, 0 makes a
                 further segment.
             index_names: the only ones; None is all.
-            retrain: build everything again, and train vector indices anew.
+            retrain: build everything again, and train vector indices again.
 
         Raises:
             InputError: a number below zero.
