@@ -70,13 +70,16 @@ class MemoryStore:
         check_size(path, len(data), most=limit_of(path), uri=self.uri)
         return data
 
-    def _whole(self, path: str) -> Buffer:
+    def _whole(self, path: str) -> bytes:
+        return self._found(path)[0]
+
+    def _found(self, path: str) -> tuple[bytes, float]:
         full = self._full(path)
         with self._objects.lock:
             found = self._objects.by_path.get(full)
         if found is None:
             raise NotFoundError(f"no object {path!r} in {self.uri}", uri=self.uri)
-        return found[0]
+        return found
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Sequence[Buffer]:
         """Views into the object, no copies."""
@@ -91,6 +94,11 @@ class MemoryStore:
     def size(self, path: str) -> int:
         """Bytes in an object."""
         return len(self._whole(path))
+
+    def stat(self, path: str) -> StoreEntry:
+        """Its size and when it was written."""
+        data, modified = self._found(path)
+        return StoreEntry(path=path, size=len(data), modified=modified)
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Replace an object."""

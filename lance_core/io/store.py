@@ -71,6 +71,9 @@ class Store(Protocol):
     def size(self, path: str) -> int:
         """Bytes in an object. NotFoundError when there is none."""
 
+    def stat(self, path: str) -> StoreEntry:
+        """What a listing says of an object, with its tag where the store keeps one. NotFoundError when there is none."""
+
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Write an object as a whole, atomically, replacing what was there.
 

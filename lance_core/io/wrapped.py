@@ -60,6 +60,10 @@ class WrappedStore:
         """Forwarded."""
         return self._call("size", path, lambda: self.inner.size(path))
 
+    def stat(self, path: str) -> StoreEntry:
+        """Forwarded."""
+        return self._call("stat", path, lambda: self.inner.stat(path))
+
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """Forwarded."""
         self._call("put", path, lambda: self.inner.put(path, data, durable=durable))

@@ -60,11 +60,18 @@ class StoreContract:
 
     def test_missing(self, store: Store) -> None:
         store.put("folder/x", b"1")
-        for call in (store.get, store.size, lambda path: store.get_ranges(path, [ByteRange(0, 1)])):
+        for call in (store.get, store.size, store.stat, lambda path: store.get_ranges(path, [ByteRange(0, 1)])):
             with pytest.raises(NotFoundError):
                 call("nothing/here")
             with pytest.raises(NotFoundError):
                 call("folder")
+
+    def test_an_object_is_told_as_a_listing_tells_it(self, store: Store) -> None:
+        store.put("folder/x", b"12345")
+        (listed,) = store.list("folder/")
+        found = store.stat("folder/x")
+        assert (found.path, found.size, found.tag) == ("folder/x", 5, listed.tag)
+        assert int(found.modified) == int(listed.modified)
 
     def test_put_if_absent(self, store: Store) -> None:
         store.put_if_absent("v/1", b"first")

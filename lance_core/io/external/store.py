@@ -122,6 +122,10 @@ class ExternalStore:
         """Bytes in an object."""
         return self._published(path, lambda: self._inner.size(path))
 
+    def stat(self, path: str) -> StoreEntry:
+        """What the inner store says of an object."""
+        return self._published(path, lambda: self._inner.stat(path))
+
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """The inner store's."""
         self._inner.put(path, data, durable=durable)

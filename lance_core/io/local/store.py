@@ -135,6 +135,14 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
 
     def size(self, path: str) -> int:
         """Bytes in a file."""
+        return self._status(path).st_size
+
+    def stat(self, path: str) -> StoreEntry:
+        """Its size and when it was changed."""
+        status = self._status(path)
+        return StoreEntry(path=path, size=status.st_size, modified=status.st_mtime)
+
+    def _status(self, path: str) -> os.stat_result:
         target = self._full(path)
         try:
             status = os.stat(target)
@@ -142,7 +150,7 @@ class LocalStore(DeletesMany, ReadsScattered, SharesContent):
             raise as_store_error(error, path, root=self._root) from error
         if not _is_file(status):
             raise NotFoundError(f"{path!r} is a folder, not a file", uri=self._root)
-        return status.st_size
+        return status
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Those of many paths at which there is no file, in order."""

@@ -161,6 +161,12 @@ class ObjectStore(DeletesMany, ListsInOrder):
         full = self._full(path)
         return self._again(path, lambda client: int(obstore.head(client, full)["size"]))
 
+    def stat(self, path: str) -> StoreEntry:
+        """One request, which tells the object's tag."""
+        full = self._full(path)
+        found = self._again(path, lambda client: obstore.head(client, full))
+        return StoreEntry(path, int(found["size"]), found["last_modified"].timestamp(), found.get("e_tag"))
+
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """One request."""
         full = self._full(path)

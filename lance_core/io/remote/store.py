@@ -226,11 +226,20 @@ class RemoteStore:
 
     def size(self, path: str) -> int:
         """Bytes in an object."""
+        return int(self._info(path)["size"])
+
+    def stat(self, path: str) -> StoreEntry:
+        """One request, which tells the object's tag where the file system does."""
+        info = self._info(path)
+        tag = next((info[name] for name in ("ETag", "etag", "e_tag") if isinstance(info.get(name), str)), None)
+        return StoreEntry(path, int(info["size"]), _modified(info), tag)
+
+    def _info(self, path: str) -> Mapping[str, Any]:
         full = self._full(path)
-        info = self._again(path, lambda: self._fs.info(full))
+        info: Mapping[str, Any] = self._again(path, lambda: self._fs.info(full))
         if info.get("type") == "directory":
             raise NotFoundError(f"no object {path!r} in {self._uri}", uri=self._uri)
-        return int(info["size"])
+        return info
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """One request, or a multipart upload that becomes visible at its end."""
