@@ -36,6 +36,8 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
             mapping says so by exception or status: `{"429": "retry", "ValueError": "skip", "*": "fail"}`.
         error_retries: how often a call is made again where `on_error` says "retry".
         batch_size: rows of one call, 1,024 unless given.
+        batch_bytes: bytes of the inputs of one call; a row that alone has more is a call of its own.
+        batch_tokens: tokens of one call, as the function's own `tokens(batch)` counts them for each row.
         deterministic: whether the function gives equal values for equal inputs; else no value stands for another row.
         cache_bytes: bytes of values that are kept beside the table for equal inputs, 0 for none.
         trust_existing: take over the values that the column has.
@@ -70,6 +72,8 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         on_error: str | Mapping[str, str] = "fail",
         error_retries: int = 3,
         batch_size: int | None = None,
+        batch_bytes: int | None = None,
+        batch_tokens: int | None = None,
         deterministic: bool = True,
         cache_bytes: int = 0,
         trust_existing: bool = False,
@@ -92,6 +96,8 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         self.on_error = on_error
         self.error_retries = error_retries
         self.batch_size = batch_size
+        self.batch_bytes = batch_bytes
+        self.batch_tokens = batch_tokens
         self.deterministic = deterministic
         self.cache_bytes = cache_bytes
         self.trust_existing = trust_existing

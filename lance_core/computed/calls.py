@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow_numpy import arrow_of
+from lance_core.computed.call_sizes import CallBounds, CallSizes, bytes_of_rows
 from lance_core.computed.functions import Computation, row_by_row
 from lance_core.computed.limits import Meter
 from lance_core.computed.results import Results
@@ -54,14 +55,13 @@ class Answered:
     num_reused: int
 
 
-def settle(engine: Engine, inputs: pa.RecordBatch, rows: Ints, keys: Any, *, call_rows: int) -> Answered:
+def settle(engine: Engine, inputs: pa.RecordBatch, rows: Ints, keys: Any, *, bounds: CallBounds) -> Answered:
     """Answers for some rows of a batch, as far as the budget goes. `keys`: by which the value of each of them is found where
-    it was computed before; not used where the engine has none."""
+    it was computed before; not used where the engine has none. `bounds`: of one call."""
     places, values, errors, reused = [np.zeros(0, np.int64)], [pa.nulls(0, engine.compute.kind)], dict[int, str](), 0
-    wave = call_rows * engine.concurrency
+    sizes = _sizes(engine, inputs, rows, bounds)
     with Threads(max_workers=engine.concurrency, thread_name_prefix="lance-column") as threads:
-        for begin in range(0, len(rows), wave):
-            due = np.arange(begin, min(begin + wave, len(rows)))
+        for due in _waves(sizes.cut(np.arange(len(rows))), engine.concurrency):
             if engine.results is not None:
                 known, found = engine.results.find(keys[due])
                 places.append(due[known])
@@ -70,10 +70,9 @@ def settle(engine: Engine, inputs: pa.RecordBatch, rows: Ints, keys: Any, *, cal
                 due = due[~known]
             asked, others = _once(due, keys) if engine.results is not None and engine.results.is_lasting else (due, {})
             given = asked[: engine.meter.allowed(len(asked))]
-            parts = [given[start : start + call_rows] for start in range(0, len(given), call_rows)]
-            answers = _answers(engine, threads, [_rows_of(inputs, rows[part]) for part in parts])
-            for part, (pieces, told) in zip(parts, answers, strict=True):
-                made = pa.concat_arrays(pieces)
+            parts = sizes.cut(given)
+            for number, pieces, told in _answers(engine, threads, [_rows_of(inputs, rows[part]) for part in parts]):
+                part, made = parts[number], pa.concat_arrays(pieces)
                 if engine.results is not None:
                     _put_aside(engine.results, keys[part], made, told)
                 if others:
@@ -83,6 +82,22 @@ def settle(engine: Engine, inputs: pa.RecordBatch, rows: Ints, keys: Any, *, cal
                 places.append(part)
                 values.append(made)
     return _in_order(np.concatenate(places), pa.concat_arrays(values), errors, reused)
+
+
+def _sizes(engine: Engine, inputs: pa.RecordBatch, rows: Ints, bounds: CallBounds) -> CallSizes:
+    """How these rows are cut into calls."""
+    costs = list[tuple[Ints, int]]()
+    if bounds.bytes is not None and len(rows):
+        costs.append((bytes_of_rows(inputs)[rows], bounds.bytes))
+    if bounds.tokens is not None and len(rows):
+        costs.append((engine.compute.tokens_of(_rows_of(inputs, rows)), bounds.tokens))
+    return CallSizes(bounds.rows, costs)
+
+
+def _waves(parts: list[Ints], at_once: int) -> Iterator[Ints]:
+    """The rows of so many calls together."""
+    for begin in range(0, len(parts), at_once):
+        yield np.concatenate(parts[begin : begin + at_once])
 
 
 def _once(due: Ints, keys: Any) -> tuple[Ints, dict[int, list[int]]]:
@@ -129,16 +144,31 @@ def _put_aside(results: Results, keys: Any, values: Any, errors: list[str]) -> N
     results.add(keys, values)
 
 
-def _answers(engine: Engine, threads: Threads, parts: list[pa.RecordBatch]) -> Iterator[tuple[list[Any], list[str]]]:
-    """What the function answers for each part, in order; several calls at once where that is requested."""
+def _answers(engine: Engine, threads: Threads, parts: list[pa.RecordBatch]) -> Iterator[tuple[int, list[Any], list[str]]]:
+    """What the function answers for each part, with its number, in order; several calls at once where that is requested.
+
+    Where one of several fails, those that are under way are paid for: their answers come first, then its error.
+    """
     if len(parts) < 2 or engine.concurrency < 2:
-        for part in parts:
-            yield row_by_row(engine.compute, part)
+        for number, part in enumerate(parts):
+            yield number, *row_by_row(engine.compute, part)
         return
     calls = [threads.submit(row_by_row, engine.compute, part) for part in parts]
+    failure, number = None, 0
     try:
-        for call in calls:
-            yield call.result()
+        for number, call in enumerate(calls):
+            try:
+                answer = call.result()
+            except Exception as error:
+                failure = error
+                break
+            yield number, *answer
     finally:
         for call in calls:
             call.cancel()
+    if failure is None:
+        return
+    for later in range(number + 1, len(calls)):
+        if not calls[later].cancelled() and calls[later].exception() is None:
+            yield later, *calls[later].result()
+    raise failure

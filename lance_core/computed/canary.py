@@ -19,9 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow_numpy import arrow_of
+from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.fragments import DeclaredColumn, FragmentWork
 from lance_core.computed.limits import Meter
+from lance_core.computed.moves import MovedRows
 from lance_core.computed.results import Results
+from lance_core.computed.signatures import FreshNote
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
@@ -30,7 +33,7 @@ from lance_core.pick import take
 
 @dataclass(frozen=True)
 class CanaryRows:
-    """The canary of a column: inputs, new values, and beside them (column `before`) those that they would replace."""
+    """The canary of a column: inputs but blobs, new values, and beside them (`before`) those that they would replace."""
 
     uri: str
     column: str
@@ -67,19 +70,27 @@ def canary_rows(
     before = f"{value.name}_before"
     while before in column.input_names:
         before += "_"
+    blobs = {item.name for item in blob_fields(snapshot.manifest.schema, column.declaration.inputs)}
+    moves = None
+    if blobs:
+        note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
+        moves = MovedRows(snapshot, note, column.all_ids(snapshot.manifest.schema))
     found: list[pa.Table] = []
     for fragment in fragments:
         if not most:
             break
-        work = FragmentWork(reader_of(snapshot, fragment), column)
-        for batch, rows, digests in work.first_rows(most, retry_failed=retry_failed):
+        work = FragmentWork(reader_of(snapshot, fragment), column, moves=moves)
+        for judged, rows in work.first_rows(most, retry_failed=retry_failed):
+            batch = judged.batch
             most -= len(rows)
-            known, values = results.find(work.keys_of(batch, rows, digests, results))
+            known, values = results.find(work.keys_of(judged, rows, results))
             if meter.used_up:
                 rows, known = rows[known], known[known]
             places = np.where(known, np.cumsum(known) - 1, -1)
             made = take(values, pa.array(places, mask=~known))
-            picked = pa.Table.from_batches([take(work.inputs_of(batch), arrow_of(rows))])
+            shown = work.inputs_of(batch)
+            shown = shown.select([name for name in shown.schema.names if name not in blobs])
+            picked = pa.Table.from_batches([take(shown, arrow_of(rows))])
             former = take(batch.column(value.name), arrow_of(rows))
             found.append(picked.append_column(value.name, made).append_column(before, former))
     if not found:

@@ -38,6 +38,7 @@ class Declaration:
     all of them in one batch. `where`: SQL; the other rows are not wanted and hold null. `on_error`, `retries`: what
     becomes of a row for which the function fails (`computed.policies`). `deterministic`: equal inputs give equal values, so
     what was computed for them may stand for them. `cache_bytes`: bytes of values that are kept for that (`computed.cache`).
+    `batch_size`, `batch_bytes`, `batch_tokens`: what one call gets at most (`computed.call_sizes`).
     `code` and `packages` warn.
     """
 
@@ -52,6 +53,8 @@ class Declaration:
     on_error: OnError = "fail"
     retries: int = DEFAULT_RETRIES
     batch_size: int | None = None
+    batch_bytes: int | None = None
+    batch_tokens: int | None = None
     deterministic: bool = True
     cache_bytes: int = 0
     code: str = ""
@@ -83,6 +86,8 @@ class Declaration:
             "on_error": self.on_error if isinstance(self.on_error, str) else dict(self.on_error),
             "retries": self.retries,
             "batch_size": self.batch_size,
+            "batch_bytes": self.batch_bytes,
+            "batch_tokens": self.batch_tokens,
             "deterministic": self.deterministic,
             "cache_bytes": self.cache_bytes,
             "code": self.code,
@@ -124,6 +129,8 @@ def declaration_of(item: Field) -> Declaration:
         on_error=rest.get("on_error", "fail"),
         retries=rest.get("retries", DEFAULT_RETRIES),
         batch_size=_size(item, "batch_size", rest.get("batch_size")),
+        batch_bytes=_size(item, "batch_bytes", rest.get("batch_bytes")),
+        batch_tokens=_size(item, "batch_tokens", rest.get("batch_tokens")),
         deterministic=rest.get("deterministic", True) is not False,
         cache_bytes=_size(item, "cache_bytes", rest.get("cache_bytes") or None) or 0,
         id=declared.text_of(item.metadata, declared.ID),

@@ -20,12 +20,14 @@ import pyarrow as pa
 from lance_core.arrow import schema_from_arrow
 from lance_core.arrow.digests import type_signature
 from lance_core.commit.column_notes import remove_vanished
+from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.declaration import Declaration, find_declared, in_order
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.edit.metadata import stage_fields
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.write.retry import StagedEdit, commit_with_retry
 from lance_core.errors import InputError, UnsupportedFeatureError
+from lance_core.expr import columns_of, parse_filter
 from lance_core.format import declared
 from lance_core.format.declared import EVIDENCE_OF, EVIDENCE_SIZE, ID, OTHERS_PREFIX, OWN_KEYS, evidence_of, is_column_id
 from lance_core.format.schema import Field, Schema
@@ -76,6 +78,8 @@ def _with_id(declaration: Declaration, existing: Field | None) -> Declaration:
 
 def _check_inputs(snapshot: Snapshot, name: str, declaration: Declaration) -> None:
     schema = snapshot.manifest.schema
+    there = [path for path in declaration.inputs if declared.has_path(schema, path)]
+    blobs = {item.name for item in blob_fields(schema, there)}
     for path in declaration.inputs:
         if not declared.has_path(schema, path):
             raise InputError(f"column {name!r} cannot be declared: the table has no column {path!r}, which it reads")
@@ -86,12 +90,16 @@ def _check_inputs(snapshot: Snapshot, name: str, declaration: Declaration) -> No
         for item in schema.descend(schema.find(path).id):
             if declared.is_evidence(item):
                 raise InputError(f"column {name!r} cannot be declared: {path!r} is evidence, not a column to read")
-            if item.extension_name or "lance-encoding:blob" in item.metadata:
-                raise InputError(
-                    f"column {name!r} cannot be declared: {path!r} holds blobs, which cannot be inputs yet",
-                    cure="Read a plain column.",
-                )
-        type_signature(snapshot.arrow_schema.field(path.partition(".")[0]).type)
+        if path not in blobs:
+            type_signature(snapshot.arrow_schema.field(path.partition(".")[0]).type)
+    asked = columns_of(parse_filter(declaration.where, snapshot.arrow_schema)) if declaration.where else ()
+    read = sorted(blobs if declaration.kind == "sql" else blobs & {*asked})
+    if read:
+        reader = "SQL" if declaration.kind == "sql" else "where"
+        raise InputError(
+            f"column {name!r} cannot be declared: {read[0]!r} holds blobs, which {reader} cannot read",
+            cure="Read them in a function.",
+        )
 
 
 def _check_type(snapshot: Snapshot, name: str, kind: pa.DataType | None) -> None:

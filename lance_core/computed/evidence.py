@@ -91,6 +91,11 @@ def is_not_wanted(evidence: Any) -> Bools:
     return wanted
 
 
+def evidence_heads(evidence: Any) -> tuple[Bools, Any]:
+    """Which rows have evidence, and the eight bytes of each that are of the definition and the inputs."""
+    return numpy_of(evidence.is_valid(), may_copy=True), _bytes_of(evidence)[:, :8]
+
+
 def judge(evidence: Any, digests: Digests, values: Any | None) -> RowStates:
     """What the evidence of rows says, given the digests of their inputs now. `values` None: they are not compared."""
     there = numpy_of(evidence.is_valid(), may_copy=True)

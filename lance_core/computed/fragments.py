@@ -6,13 +6,15 @@
     doubled    2     null  null         row 1 is given to the function
     new file   2     4     null         with evidence for rows 0 and 1: the other columns stay where they are
 
-A pass reads physical rows in order and holds one batch, or some small ones. Inputs, value and evidence are of one version;
-whoever changes them in the meantime writes other files, whose rows this evidence does not fit.
+A pass reads physical rows in order and holds one batch, or some small ones; a rewrite reads the next one while it computes.
+Inputs, value and evidence are of one version; whoever changes them in the meantime writes other files, whose rows this
+evidence does not fit. Blobs are read of rows that need them (`judged_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -22,6 +24,9 @@ import pyarrow as pa
 from lance_core.arrays import Bools, Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, numpy_of
+from lance_core.computed.ahead import ahead
+from lance_core.computed.blob_inputs import blob_fields
+from lance_core.computed.call_sizes import CallBounds
 from lance_core.computed.calls import Engine, settle
 from lance_core.computed.declaration import Declaration, declaration_of
 from lance_core.computed.evidence import (
@@ -36,7 +41,9 @@ from lance_core.computed.evidence import (
     pad_keys,
     value_marks,
 )
+from lance_core.computed.judged_rows import JudgedColumns, JudgedRows, Need, RowJudge
 from lance_core.computed.lancedb_record import proof_of
+from lance_core.computed.moves import MovedRows
 from lance_core.computed.results import Results
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.scan.projection import needs_of
@@ -47,12 +54,10 @@ from lance_core.expr import evaluate, parse_filter
 from lance_core.format.declared import evidence_of, has_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Field, Schema
-from lance_core.pages.rows import RowSelection
 from lance_core.pick import take
+from lance_core.shortage import batch_bytes
 
 SQL_BATCH_ROWS, FUNCTION_BATCH_ROWS = 65_536, 1_024
-_GROUP_ROWS, _GROUP_BYTES = 16_384, 8 << 20
-"""Batches that are judged and written together have no more rows and bytes than this, unless one alone has."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,11 @@ class DeclaredColumn:
         """Rows that one call of the function gets, at most."""
         plain = SQL_BATCH_ROWS if self.declaration.kind == "sql" else FUNCTION_BATCH_ROWS
         return self.declaration.batch_size or plain
+
+    @property
+    def bounds(self) -> CallBounds:
+        """What one call of the function gets, at most."""
+        return CallBounds(self.batch_rows, self.declaration.batch_bytes, self.declaration.batch_tokens)
 
     def written_ids(self, schema: Schema) -> frozenset[int]:
         """The fields that a refresh writes."""
@@ -101,6 +111,11 @@ def declared_column(schema: Schema, item: Field) -> DeclaredColumn:
                 f"the declared column {item.name!r} reads {path!r}, which the table has no more",
                 cure="Add or rename that column back, or declare the column again.",
             )
+    if declaration.kind == "sql" and blob_fields(schema, declaration.inputs):
+        raise InputError(
+            f"the declared column {item.name!r} reads blobs by SQL, which this release cannot compute",
+            cure="Refresh it with the library that declared it, or declare a function.",
+        )
     evidence = evidence_of(schema, item)
     if evidence is None:
         raise InputError(f"the declared column {item.name!r} has no evidence", cure="Refresh it.")
@@ -148,10 +163,12 @@ class RowCounts:
 class PassResult:
     """What a pass over a fragment found. `is_whole`: its deleted rows are as fresh as the living ones; `written`:
     the offsets of the rows that got another value or other evidence; `failed`: those for which the function failed;
-    `kept_failed`: the inputs (hex digits of their digest) of failed rows that were not tried."""
+    `kept_failed`: the inputs (hex digits of the first half of their digest) of failed rows that were not tried.
+    `is_checked`: the evidence of its living rows, where they have some, is of their inputs as they are."""
 
     counts: RowCounts = field(default_factory=RowCounts)
     is_whole: bool = True
+    is_checked: bool = True
     written: list[Ints] = field(default_factory=list)
     failed: list[FailedRow] = field(default_factory=list)
     kept_failed: list[str] = field(default_factory=list)
@@ -172,18 +189,37 @@ class FailedRow:
 
 
 class FragmentWork:
-    """A fragment of a column."""
+    """A fragment of a column. `moves`: what the log proves of its rows, where blobs are among the inputs."""
 
-    def __init__(self, reader: FragmentReader, column: DeclaredColumn, *, trusts_values: bool = False) -> None:
-        self.reader, self._column, self._trusts_values = reader, column, trusts_values
+    def __init__(
+        self,
+        reader: FragmentReader,
+        column: DeclaredColumn,
+        *,
+        trusts_values: bool = False,
+        moves: MovedRows | None = None,
+    ) -> None:
+        self.reader, self._column = reader, column
         self._snapshot: Snapshot = reader.snapshot
         schema = self._snapshot.manifest.schema
-        self._input_ids = needs_of(schema, column.declaration.inputs).field_ids
         self._written = column.written_ids(schema)
-        self._living = np.ones(reader.fragment.physical_rows, np.bool_)
-        self._living[reader.deleted] = False
+        living = np.ones(reader.fragment.physical_rows, np.bool_)
+        living[reader.deleted] = False
         where = column.declaration.where
         self._where = parse_filter(where, self._snapshot.arrow_schema) if where else None
+        blobs = blob_fields(schema, column.declaration.inputs)
+        unread = frozenset(item.id for blob in blobs for item in schema.descend(blob.id))
+        source = (needs_of(schema, column.declaration.inputs).field_ids - unread) | self._written
+        names = column.input_names, blobs, column.value.name, column.evidence.name
+        self._judge = RowJudge(
+            reader,
+            schema.project(source),
+            JudgedColumns(*names, column.declaration.identity),
+            living=living,
+            is_wanted=self._wanted,
+            prove=lambda: np.zeros(len(living), np.bool_) if moves is None else moves.of(reader.fragment),
+            trusts_values=trusts_values,
+        )
 
     @property
     def has_evidence(self) -> bool:
@@ -193,18 +229,27 @@ class FragmentWork:
     def examine(self, *, estimates: bool = False) -> PassResult:
         """Read inputs, values and evidence, and count. Nothing is computed. `estimates`: what computing would be given."""
         seen = PassResult()
-        for batch, living in self._batches():
-            states, digests = self._judge(batch)
+        for rows in self._rows("known"):
+            states, living = rows.states, rows.living
             self._count(seen, states, living)
-            failed = np.flatnonzero(states.failed & living)
-            seen.kept_failed += [row.tobytes().hex() for row in digests[failed]]
+            seen.is_checked = seen.is_checked and not bool((states.changed & living).any())
+            seen.kept_failed += _told(rows.digests[np.flatnonzero(states.failed & living)])
             if estimates:
-                stale = np.flatnonzero(~states.fresh & living)
-                wanted = stale[self._is_wanted(batch, stale)]
-                seen.counts.not_wanted += len(stale) - len(wanted)
-                size = batch.select([*self._column.input_names]).nbytes
-                seen.counts.bytes_wanted += size * len(wanted) // max(1, batch.num_rows)
+                self._estimate(rows, seen.counts)
         return seen
+
+    def _estimate(self, rows: JudgedRows, counts: RowCounts) -> None:
+        """Count what computing would be given."""
+        batch, stale = rows.batch, np.flatnonzero(~rows.states.fresh & rows.living)
+        wanted = stale[self._is_wanted(batch, stale)]
+        counts.not_wanted += len(stale) - len(wanted)
+        blobs = {item.name for item in blob_fields(self._snapshot.manifest.schema, self._column.declaration.inputs)}
+        size = batch.select([name for name in self._column.input_names if name not in blobs]).nbytes
+        counts.bytes_wanted += size * len(wanted) // max(1, batch.num_rows)
+        if blobs:
+            needed = np.zeros(batch.num_rows, np.bool_)
+            needed[wanted] = True
+            counts.bytes_wanted += self._judge.blob_bytes(rows.first, needed)
 
     def rewrite(self, engine: Engine) -> tuple[DataFile, PassResult]:
         """Write value and evidence of all physical rows, those that are not fresh computed; the file and what was done."""
@@ -215,15 +260,14 @@ class FragmentWork:
         seen.counts.calls, seen.counts.rows_given = engine.meter.calls - calls, engine.meter.rows - rows
         return file, seen
 
-    def first_rows(self, most: int, *, retry_failed: bool) -> Iterator[tuple[pa.RecordBatch, Ints, Any]]:
-        """The first rows that a rewrite would compute: batches, which of their rows, the digests of all rows' inputs."""
-        for batch, living in self._batches():
-            states, digests = self._judge(batch)
-            stale = _stale(states, living, retry_failed=retry_failed)
-            rows = stale[self._is_wanted(batch, stale)][:most]
+    def first_rows(self, most: int, *, retry_failed: bool) -> Iterator[tuple[JudgedRows, Ints]]:
+        """The first rows that a rewrite would compute: some rows of the fragment, and which of them."""
+        for judged in self._rows("computed", retry_failed=retry_failed):
+            stale = _stale(judged.states, judged.living, retry_failed=retry_failed)
+            rows = stale[self._is_wanted(judged.batch, stale)][:most]
             most -= len(rows)
             if len(rows):
-                yield batch, rows, digests
+                yield judged, rows
             if not most:
                 return
 
@@ -235,23 +279,15 @@ class FragmentWork:
         part = self._snapshot.manifest.schema.project(self._written)
         return write_batches(self.reader, part, self._adopted(schema_to_arrow(part), seen, takes_all, former)), seen
 
-    def _batches(self, at_once: int = 1) -> Iterator[tuple[pa.RecordBatch, Bools]]:
-        source = self._snapshot.manifest.schema.project(self._input_ids | self._written)
-        rows = RowSelection.span(0, self.reader.fragment.physical_rows)
-        first = 0
-        for batch in _grouped(self.reader.read(source, rows, batch_size=self._column.batch_rows * at_once)):
-            yield batch, self._living[first : first + batch.num_rows]
-            first += batch.num_rows
+    def _rows(self, need: Need, at_once: int = 1, *, retry_failed: bool = True) -> Iterator[JudgedRows]:
+        bounds = self._column.bounds
+        most = max(batch_bytes(), (bounds.bytes or 0) * at_once)
+        return self._judge.rows(need, batch_rows=bounds.rows * at_once, blob_bytes=most, retry_failed=retry_failed)
 
-    def _judge(self, batch: pa.RecordBatch) -> tuple[RowStates, Any]:
-        digests = input_digests(batch, self._column.input_names, self._column.declaration.identity)
-        values = None if self._trusts_values else batch.column(self._column.value.name)
-        return judge(batch.column(self._column.evidence.name), digests, values), digests
-
-    def _was_fresh(self, batch: pa.RecordBatch, former: bytes) -> Bools:
+    def _was_fresh(self, rows: JudgedRows, former: bytes) -> Bools:
         """Which rows hold a value that was computed by another definition, from the inputs as they are."""
-        evidence, values = batch.column(self._column.evidence.name), batch.column(self._column.value.name)
-        states = judge(evidence, input_digests(batch, self._column.input_names, former), values)
+        evidence, values = rows.batch.column(self._column.evidence.name), rows.batch.column(self._column.value.name)
+        states = judge(evidence, input_digests(rows.told, self._column.input_names, former), values)
         return states.fresh & ~is_not_wanted(evidence)
 
     def _count(self, seen: PassResult, states: RowStates, living: Bools) -> None:
@@ -262,28 +298,29 @@ class FragmentWork:
         seen.is_whole = seen.is_whole and bool((states.fresh | living).all())
 
     def _rewritten(self, target: pa.Schema, engine: Engine, seen: PassResult) -> Iterator[pa.RecordBatch]:
-        first = 0
-        for batch, living in self._batches(engine.concurrency):
-            states, digests = self._judge(batch)
-            self._count(seen, states, living)
-            if not engine.retry_failed:
-                kept = np.flatnonzero(states.failed & living)
-                seen.kept_failed += [row.tobytes().hex() for row in digests[kept]]
-                seen.counts.left += len(kept)
-            stale = _stale(states, living, retry_failed=engine.retry_failed)
-            rows, values, marks = self._computed(batch, stale, digests, engine, seen, first)
-            seen.written.append(first + rows)
-            first += batch.num_rows
-            yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], marks))
+        with closing(ahead(self._rows("computed", engine.concurrency, retry_failed=engine.retry_failed))) as coming:
+            for judged in coming:
+                states, living = judged.states, judged.living
+                self._count(seen, states, living)
+                if not engine.retry_failed:
+                    kept = np.flatnonzero(states.failed & living)
+                    seen.kept_failed += _told(judged.digests[kept])
+                    seen.counts.left += len(kept)
+                stale = _stale(states, living, retry_failed=engine.retry_failed)
+                rows, values, marks = self._computed(judged, stale, engine, seen)
+                seen.written.append(judged.first + rows)
+                left = states.changed & living
+                left[rows] = False
+                seen.is_checked = seen.is_checked and not bool(left.any())
+                yield self._overlaid(judged.batch, target, rows, values, evidence_array(judged.digests[rows], marks))
 
-    def _computed(
-        self, batch: pa.RecordBatch, stale: Any, digests: Any, engine: Engine, seen: PassResult, first: int
-    ) -> tuple[Any, Any, Any]:
+    def _computed(self, judged: JudgedRows, stale: Any, engine: Engine, seen: PassResult) -> tuple[Any, Any, Any]:
         """Of the stale rows those that are settled now, their values, and what their evidence says."""
-        wanted = self._is_wanted(batch, stale)
+        first, digests = judged.first, judged.digests
+        wanted = self._is_wanted(judged.batch, stale)
         asked = stale[wanted]
-        keys = None if engine.results is None else self.keys_of(batch, asked, digests, engine.results)
-        found = settle(engine, self.inputs_of(batch), asked, keys, call_rows=self._column.batch_rows)
+        keys = None if engine.results is None else self.keys_of(judged, asked, engine.results)
+        found = settle(engine, self.inputs_of(judged.batch), asked, keys, bounds=self._column.bounds)
         counts = seen.counts
         counts.not_wanted += len(stale) - len(asked)
         counts.reused += found.num_reused
@@ -300,19 +337,23 @@ class FragmentWork:
         marks = np.concatenate([marks, np.full(len(unwanted), NOT_WANTED, marks.dtype)])
         return np.concatenate([asked[found.places], unwanted]), values, marks
 
-    def keys_of(self, batch: pa.RecordBatch, rows: Any, digests: Any, results: Results) -> Any:
-        """What the values of some rows of a batch are found by among values that were computed before."""
-        column = self._column
+    def keys_of(self, judged: JudgedRows, rows: Any, results: Results) -> Any:
+        """What the values of some rows are found by among values that were computed before."""
+        column, told = self._column, judged.told
         if not results.is_lasting:
-            return pad_keys(digests[rows])
-        inputs = batch if len(rows) == batch.num_rows else take(batch.select([*column.input_names]), arrow_of(rows))
-        return input_keys(inputs, column.input_names, column.declaration.identity, digests[rows])
+            return pad_keys(judged.digests[rows])
+        inputs = told if len(rows) == told.num_rows else take(told.select([*column.input_names]), arrow_of(rows))
+        return input_keys(inputs, column.input_names, column.declaration.identity, judged.digests[rows])
 
     def _is_wanted(self, batch: pa.RecordBatch, rows: Any) -> Bools:
-        if self._where is None:
-            return np.ones(len(rows), np.bool_)
-        wanted: Bools = numpy_of(evaluate(self._where, batch).fill_null(False), may_copy=True)[rows]
+        wanted: Bools = self._wanted(batch)[rows]
         return wanted
+
+    def _wanted(self, batch: pa.RecordBatch) -> Bools:
+        """What `where` says of each row."""
+        if self._where is None:
+            return np.ones(batch.num_rows, np.bool_)
+        return numpy_of(evaluate(self._where, batch).fill_null(False), may_copy=True)
 
     def inputs_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the function is given. Rows without columns are counted by a column that it does not know."""
@@ -334,41 +375,26 @@ class FragmentWork:
         return pa.RecordBatch.from_arrays(columns, schema=target)
 
     def _adopted(self, target: pa.Schema, seen: PassResult, takes_all: bool, former: bytes) -> Iterator[pa.RecordBatch]:
-        first = 0
-        for batch, living in self._batches():
-            states, digests = self._judge(batch)
+        for judged in self._rows("computed"):
+            states, living = judged.states, judged.living
             self._count(seen, states, living)
             trusted = ~states.fresh if takes_all else states.new
             if former:
-                trusted = trusted | self._was_fresh(batch, former)
+                trusted = trusted | self._was_fresh(judged, former)
             rows = np.flatnonzero(trusted & living)
-            seen.written.append(first + rows)
-            first += batch.num_rows
-            values = take(batch.column(self._column.value.name), arrow_of(rows))
-            yield self._overlaid(batch, target, rows, values, evidence_array(digests[rows], value_marks(values)))
+            seen.written.append(judged.first + rows)
+            seen.is_checked = seen.is_checked and not bool((states.changed & living & ~trusted).any())
+            values = take(judged.batch.column(self._column.value.name), arrow_of(rows))
+            evidence = evidence_array(judged.digests[rows], value_marks(values))
+            yield self._overlaid(judged.batch, target, rows, values, evidence)
+
+
+def _told(digests: Any) -> list[str]:
+    """The first half of each digest, which is what evidence has of it, in hex."""
+    return [row[:8].tobytes().hex() for row in digests]
 
 
 def _stale(states: RowStates, living: Bools, *, retry_failed: bool) -> Any:
     """The living rows that are to be computed."""
     is_due = ~states.fresh & living
     return np.flatnonzero(is_due if retry_failed else is_due & ~states.failed)
-
-
-def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Neighbours as one batch, as long as they are small together: what is done for a batch takes as long for a few rows."""
-    held, rows, size = list[pa.RecordBatch](), 0, 0
-    for batch in batches:
-        if held and (rows + batch.num_rows > _GROUP_ROWS or size + batch.nbytes > _GROUP_BYTES):
-            yield _joined(held)
-            held, rows, size = [], 0, 0
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-    if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = [pa.concat_arrays([batch.column(place) for batch in batches]) for place in range(batches[0].num_columns)]
-    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)

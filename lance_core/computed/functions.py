@@ -6,7 +6,9 @@
     class Embed:                                           made once with the declaration's arguments (`computed.models`)
         def setup(self): ...                               optional: load the model
         def __call__(self, batch): ...
+        def tokens(self, batch): ...                       optional: how many tokens each row has, for batch_tokens
         def close(self): ...                               optional
+    embed.tokens = lambda batch, *, size: ...              of a function
 
 The caller decides which functions may run (`load`); a table only names them.
 """
@@ -21,8 +23,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from lance_core.arrays import Ints
 from lance_core.computed.declaration import Declaration
 from lance_core.computed.limits import Computed, Meter, Pace
 from lance_core.computed.models import Models, OwnModel
@@ -60,6 +64,7 @@ class Computation:
         self._pace = pace or Pace(None)
         self._models: Models = models or OwnModel()
         self._model: Callable[[pa.RecordBatch], Any] | None = None
+        self._tokens: Callable[[pa.RecordBatch], Any] | None = None
         self._failures = self._failed_rows = 0
         if declaration.kind == "sql":
             expr = parse_value(declaration.expression, schema)
@@ -76,13 +81,17 @@ class Computation:
                     field.name,
                     declaration.version,
                 )
+            if declaration.batch_tokens is not None:
+                check_counter(self.name, found)
             self._function = self._loaded(found, declaration.arguments)
 
     def _loaded(self, found: Any, arguments: Mapping[str, Any]) -> Callable[[pa.RecordBatch], Any]:
         if not inspect.isclass(found):
+            self._tokens = lambda batch: found.tokens(batch, **arguments)
             return lambda batch: found(batch, **arguments)
         call: Callable[[pa.RecordBatch], Any] = self._models.take(found, arguments)
         self._model = call
+        self._tokens = lambda batch: call.tokens(batch)  # type: ignore[attr-defined]
         return call
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
@@ -111,6 +120,22 @@ class Computation:
                 self.meter.note(spent=made.spent)
                 return made.values
             return made
+
+    def tokens_of(self, batch: pa.RecordBatch) -> Ints:
+        """How many tokens each row has, as the function counts them. InputError for what are no such numbers."""
+        if self._tokens is None:
+            return np.zeros(batch.num_rows, np.int64)
+        told = self._tokens(batch)
+        try:
+            counts = np.asarray(told.to_pylist() if isinstance(told, (pa.Array, pa.ChunkedArray)) else told, np.float64)
+        except (TypeError, ValueError):
+            counts = np.zeros((0, 0))
+        if counts.shape != (batch.num_rows,) or not (counts >= 0).all():
+            raise InputError(
+                f"{self.name}.tokens returned {type(told).__name__} for {batch.num_rows} rows, which is no number for each",
+                cure="Return how many tokens each row has, 0 or more.",
+            )
+        return np.ceil(np.minimum(counts, 1 << 60)).astype(np.int64)
 
     def as_column(self, made: Any, num_rows: int) -> Any:
         """What the function returned, as an array of the column's type."""
@@ -153,6 +178,15 @@ class Computation:
             )
         if self._model is not None:
             self._models.give_back(self._model, is_sound=is_sound)
+
+
+def check_counter(name: str, found: Any) -> None:
+    """InputError for a function or a class that cannot count tokens."""
+    if not callable(getattr(found, "tokens", None)):
+        raise InputError(
+            f"{name} has no tokens(batch), by which batch_tokens bounds a call",
+            cure="Give the class a method, or the function an attribute of that name: how many tokens each row has.",
+        )
 
 
 def row_by_row(compute: Computation, batch: pa.RecordBatch) -> tuple[list[Any], list[str]]:

@@ -78,6 +78,19 @@ def check_policy(on_error: Any, retries: Any) -> None:
         raise InputError(f"retries must be between 0 and {MAX_RETRIES}, got {retries!r}")
 
 
+def check_batches(batch_size: Any, batch_bytes: Any, batch_tokens: Any, *, is_sql: bool) -> None:
+    """InputError for bounds of one call that are none, and for those that SQL does not have."""
+    given = {"batch_size": batch_size, "batch_bytes": batch_bytes, "batch_tokens": batch_tokens}
+    for name, most in given.items():
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise InputError(f"{name} must be at least 1, got {most!r}", cure="Leave it out where a call is not bounded so.")
+    if is_sql and (batch_bytes is not None or batch_tokens is not None):
+        raise InputError(
+            "batch_bytes and batch_tokens are of functions, not of sql",
+            cure="Leave them out: SQL is computed in batches of rows.",
+        )
+
+
 def check_cache(deterministic: bool, cache_bytes: int, *, is_sql: bool) -> None:
     """InputError for values that cannot be kept so."""
     if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:

@@ -24,6 +24,7 @@ import numpy as np
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.naming import data_path
+from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.canary import Canary, canary_rows
 from lance_core.computed.declaration import declaration_of, find_declared, in_order
 from lance_core.computed.declare import give_evidence
@@ -47,6 +48,8 @@ from lance_core.table.operations.update import Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 _ROUNDS = 40
+_HEAD_DIGITS = 16
+"""Of a digest in hex, so many are what evidence has of it."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,7 @@ class _ColumnRefresh:
         self._kept_failed: set[str] = set()
         self._note: FreshNote | None = None
         self._recorded: tuple[Snapshot, Field] | None = None
+        self._reads_blobs = False
 
     def run(self, snapshot: Snapshot) -> Snapshot:
         """Rounds until one ends with nothing thrown away."""
@@ -172,7 +176,7 @@ class _ColumnRefresh:
                 self._report.code_changed.append(self._name)
             if self._note is not None:
                 # Behind the values that were put aside: a refresh that died here finds fragments due, and removes them.
-                self._note.save()
+                self._note.save(keeps=not is_whole or self._options.dry_run)
             if not self._options.dry_run:
                 self._note_failed(snapshot, is_whole=is_whole)
         return snapshot
@@ -203,6 +207,7 @@ class _ColumnRefresh:
         note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
         ids = column.all_ids(snapshot.manifest.schema)
         self._report.column_ids[self._name] = column.declaration.id
+        self._reads_blobs = bool(blob_fields(snapshot.manifest.schema, column.declaration.inputs))
         due = self._due(snapshot, note, ids)
         if due and self._recorded is not None and column.declaration.kind == "sql" and not column.declaration.where:
             column = replace(column, proven=proven_fragments(*self._recorded))
@@ -230,7 +235,7 @@ class _ColumnRefresh:
         if is_done:
             self._note = note
         else:
-            note.save()
+            note.save(keeps=True)
         return newest, is_done
 
     def _try_first(self, snapshot: Snapshot, column: DeclaredColumn, due: Sequence[Fragment]) -> None:
@@ -279,6 +284,8 @@ class _ColumnRefresh:
         self._kept_failed.update(seen.kept_failed)
         if not seen.counts.stale:
             note.add(looked.fragment, ids, is_whole=seen.is_whole)
+        elif seen.is_checked and self._reads_blobs:
+            note.add_checked(looked.fragment, ids)
         return None
 
     def _publish(
@@ -331,9 +338,16 @@ class _ColumnRefresh:
             self._failed += [(first + row.offset, row.digest, row.error) for row in item.seen.failed]
             self._kept_failed.update(item.seen.kept_failed)
             now = there.get(item.before.id)
-            if now is not None and item.seen.is_fresh and self._name not in self._options.trust:
-                # Deleted rows count as they were when it was read: whoever deleted more took nothing back.
-                note.add(replace(now, deletion_file=item.before.deletion_file), ids, is_whole=item.seen.is_whole)
+            if now is None:
+                continue
+            # Deleted rows count as they were when it was read: whoever deleted more took nothing back.
+            now = replace(now, deletion_file=item.before.deletion_file)
+            if item.seen.is_checked and self._reads_blobs:
+                note.add_checked(now, ids)
+            if item.seen.is_fresh and self._name not in self._options.trust:
+                note.add(now, ids, is_whole=item.seen.is_whole)
+        if self._reads_blobs:
+            note.save_checked()
 
     def _note_failed(self, snapshot: Snapshot, *, is_whole: bool) -> None:
         """Note which rows failed; of those that were noted before, what was not tried now."""
@@ -351,7 +365,10 @@ class _ColumnRefresh:
             for address, digest, error in self._failed
         ]
         tried = {row.digest for row in rows}
-        rows += [row for row in before.rows if row.digest not in tried and (not is_whole or row.digest in self._kept_failed)]
+        rows += [
+            row for row in before.rows
+            if row.digest not in tried and (not is_whole or row.digest[: _HEAD_DIGITS] in self._kept_failed)
+        ]  # fmt: skip
         if rows or before.rows:
             write_failed(snapshot.store, column_id, rows)
 

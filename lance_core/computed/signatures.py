@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Set
 
 from lance_core.commit.naming import COLUMNS
 from lance_core.errors import LanceError, NotFoundError
@@ -44,8 +45,10 @@ class FreshNote:
 
     def __init__(self, store: Store, column_id: str, identity: bytes) -> None:
         self._store, self._identity = store, identity
+        self._checked = hashlib.blake2b(identity, digest_size=_SIZE, person=b"lance:checked").digest()
         self._path = f"{COLUMNS}/{column_id}/fresh"
         self._stored = self._read()
+        self._checked_now = set[bytes]()
         self.seen: set[bytes] = set()
         """Signatures that this refresh saw, in the note or by reading."""
 
@@ -58,17 +61,47 @@ class FreshNote:
                 return True
         return False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is noted of any fragment."""
+        return not self._stored
+
+    def has_checked(self, fragment: Fragment, field_ids: frozenset[int]) -> bool:
+        """Whether what evidence says of the living rows of a fragment was seen to be so: of fresh ones, and of others."""
+        found = {
+            signature(fragment, field_ids, identity, with_deletions=with_deletions)
+            for identity in (self._identity, self._checked)
+            for with_deletions in (False, True)
+        }
+        return not found.isdisjoint(self._stored)
+
+    def add_checked(self, fragment: Fragment, field_ids: frozenset[int]) -> None:
+        """What evidence says of the living rows of a fragment was seen to be so, whatever else is stale there."""
+        found = signature(fragment, field_ids, self._checked, with_deletions=True)
+        self.seen.add(found)
+        self._checked_now.add(found)
+
     def add(self, fragment: Fragment, field_ids: frozenset[int], *, is_whole: bool) -> None:
         """A fragment was seen to be fresh; `is_whole`: its deleted rows too."""
         self.seen.add(signature(fragment, field_ids, self._identity, with_deletions=not is_whole))
 
-    def save(self) -> None:
-        """Keep what was seen in place of what was noted. Never fails: the next refresh reads more, nothing else."""
-        if self.seen == self._stored:
+    def save(self, *, keeps: bool = False) -> None:
+        """Keep what was seen in place of what was noted, or (`keeps`) beside it: where not all was looked at. Never fails:
+        the next refresh reads more, nothing else."""
+        self._write(self.seen | self._stored if keeps else self.seen)
+
+    def save_checked(self) -> None:
+        """Keep beside what was noted what evidence was seen to say right. Fragments that are due stay so: whoever comes
+        behind a refresh that died looks at them."""
+        self._write(self._checked_now | self._stored)
+
+    def _write(self, kept: Set[bytes]) -> None:
+        if kept == self._stored:
             return
-        body = _MAGIC + self._identity + b"".join(sorted(self.seen))
+        body = _MAGIC + self._identity + b"".join(sorted(kept))
         try:
             self._store.put(self._path, body + _checksum(body), durable=False)
+            self._stored = frozenset(kept)
         except LanceError as error:
             log.warning("%s: the note of fresh fragments was not written: %s", self._store.uri, error)
 

@@ -17,6 +17,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_core.commit.naming import COLUMNS
+from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.cache import CacheListing, ValueCache
 from lance_core.computed.calls import Engine, settle
 from lance_core.computed.declaration import Declaration
@@ -24,7 +25,9 @@ from lance_core.computed.fragments import DeclaredColumn, FragmentWork, PassResu
 from lance_core.computed.functions import Computation, Load
 from lance_core.computed.limits import Meter, Pace
 from lance_core.computed.models import Models
+from lance_core.computed.moves import MovedRows
 from lance_core.computed.results import Results, is_waiting, remove_results
+from lance_core.computed.signatures import FreshNote
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
@@ -36,10 +39,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class WorkOptions:
-    """What is to be done with a fragment. `dry_run`: count only. `trusts`: values without evidence are taken over, and those
-    that are fresh by the definition `former`, an identity."""
+    """What is to be done with a fragment. `dry_run`: count only. `deep`: blobs are read also where the log proves them
+    unchanged. `trusts`: values without evidence are taken over, and those that are fresh by the definition `former`, an
+    identity."""
 
     dry_run: bool = False
+    deep: bool = False
     trusts: bool = False
     former: bytes = b""
     retry_failed: bool = True
@@ -92,6 +97,7 @@ class HereWorkers:
         self._results: Results | None = None
         self._trial: Results | None = None
         self._column: tuple[Declaration, pa.DataType] | None = None
+        self._moves: tuple[Snapshot, MovedRows] | None = None
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
@@ -122,10 +128,10 @@ class HereWorkers:
         for fragment in fragments:
             if not most or meter.used_up:
                 break
-            work = FragmentWork(reader_of(snapshot, fragment), column)
-            for batch, rows, digests in work.first_rows(most, retry_failed=engine.retry_failed):
-                keys = work.keys_of(batch, rows, digests, results)
-                settle(engine, work.inputs_of(batch), rows, keys, call_rows=column.batch_rows)
+            work = FragmentWork(reader_of(snapshot, fragment), column, moves=self._moves_of(snapshot, column))
+            for judged, rows in work.first_rows(most, retry_failed=engine.retry_failed):
+                keys = work.keys_of(judged, rows, results)
+                settle(engine, work.inputs_of(judged.batch), rows, keys, bounds=column.bounds)
                 most -= len(rows)
         self._is_sound = True
         return results
@@ -140,7 +146,8 @@ class HereWorkers:
         self._column = column.declaration, snapshot.arrow_schema.field(column.value.name).type
 
     def _one(self, snapshot: Snapshot, column: DeclaredColumn, fragment: Fragment, meter: Meter) -> LookedAt:
-        work, options = FragmentWork(reader_of(snapshot, fragment), column), self._options
+        options = self._options
+        work = FragmentWork(reader_of(snapshot, fragment), column, moves=self._moves_of(snapshot, column))
         if work.has_evidence or options.dry_run:
             seen = work.examine(estimates=options.dry_run)
             counts = seen.counts
@@ -157,6 +164,15 @@ class HereWorkers:
         else:
             file, seen = work.rewrite(self._engine_of(snapshot, column, meter))
         return LookedAt(fragment, file, seen)
+
+    def _moves_of(self, snapshot: Snapshot, column: DeclaredColumn) -> MovedRows | None:
+        """What the log proves of rows whose blobs were read before; None where everything is to be read."""
+        if self._options.deep or not blob_fields(snapshot.manifest.schema, column.declaration.inputs):
+            return None
+        if self._moves is None or self._moves[0] is not snapshot:
+            note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
+            self._moves = snapshot, MovedRows(snapshot, note, column.all_ids(snapshot.manifest.schema))
+        return self._moves[1]
 
     def _engine_of(self, snapshot: Snapshot, column: DeclaredColumn, meter: Meter) -> Engine:
         """Made when the first row needs it."""
@@ -200,7 +216,7 @@ class HereWorkers:
             self._results = self._results_of()
         engine, store, paths, results = self._engine, self._store, self.result_paths, self._results
         self._engine, self._store, self._waiting, self._cached = None, None, [], CacheListing()
-        self._results = self._trial = self._column = None
+        self._results = self._trial = self._column = self._moves = None
         try:
             if engine is not None:
                 engine.compute.close(is_sound=self._is_sound)

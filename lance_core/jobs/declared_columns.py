@@ -22,10 +22,10 @@ import pyarrow as pa
 from lance_core.computed.declaration import Declaration, declaration_of, find_declared
 from lance_core.computed.declare import declare, undeclare
 from lance_core.computed.failures import FailedRows, read_failed
-from lance_core.computed.functions import Load, code_digest, refuse_changing
+from lance_core.computed.functions import Load, check_counter, code_digest, refuse_changing
 from lance_core.computed.history import add_estimate, write_record
 from lance_core.computed.limits import SpendingLimits
-from lance_core.computed.policies import DEFAULT_RETRIES, OnError, check_cache, check_policy
+from lance_core.computed.policies import DEFAULT_RETRIES, OnError, check_batches, check_cache, check_policy
 from lance_core.computed.refresh import RefreshOptions, RefreshReport, refresh
 from lance_core.computed.workers import HereWorkers, WorkOptions
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
@@ -59,6 +59,8 @@ def declare_column(
     on_error: OnError = "fail",
     retries: int = DEFAULT_RETRIES,
     batch_size: int | None = None,
+    batch_bytes: int | None = None,
+    batch_tokens: int | None = None,
     deterministic: bool = True,
     cache_bytes: int = 0,
     trust_existing: bool = False,
@@ -72,7 +74,9 @@ def declare_column(
     table does not have is added, and null until it is refreshed. `where`: only these rows are wanted. `on_error="skip"`: a
     row for which the function fails is null and noted as failed, in place of ending the refresh; a mapping says so by
     exception or status, and what is tried again, up to `retries` times, as
-    `{"429": "retry", "ValueError": "skip", "*": "fail"}`. `batch_size`: rows of one call, 1,024 for functions unless given.
+    `{"429": "retry", "ValueError": "skip", "*": "fail"}`. `batch_size`: rows of one call, 1,024 for functions unless given;
+    `batch_bytes`, `batch_tokens`: fewer where their inputs have more bytes, or more tokens as the function's own
+    `tokens(batch)` counts them for each row. A row that alone has more is a call of its own.
 
     `cache_bytes`: so many bytes of values that a function gave are kept beside the table, so that equal inputs are computed
     once, whatever becomes of the rows; 0 for none. `deterministic=False`: equal inputs may give other values, so no value
@@ -101,6 +105,8 @@ def declare_column(
         on_error=on_error,
         retries=retries,
         batch_size=batch_size,
+        batch_bytes=batch_bytes,
+        batch_tokens=batch_tokens,
         deterministic=deterministic,
         cache_bytes=cache_bytes,
         functions=functions,
@@ -138,6 +144,8 @@ def declaration(
     on_error: OnError,
     retries: int,
     batch_size: int | None,
+    batch_bytes: int | None,
+    batch_tokens: int | None,
     deterministic: bool,
     cache_bytes: int,
     functions: Functions | None,
@@ -146,12 +154,13 @@ def declaration(
     if (sql is None) == (function is None):
         raise InputError("declare_column takes either sql or function", cure="Pass one of them.")
     check_policy(on_error, retries)
-    if batch_size is not None and batch_size < 1:
-        raise InputError(f"batch_size must be at least 1, got {batch_size}")
+    check_batches(batch_size, batch_bytes, batch_tokens, is_sql=sql is not None)
     check_cache(deterministic, cache_bytes, is_sql=sql is not None)
     made = (
         _from_sql(snapshot, name, sql, type) if sql is not None else _from_function(function or "", inputs, type, functions)
     )
+    if batch_tokens is not None and function is not None and isinstance(functions, Mapping) and function in functions:
+        check_counter(function, functions[function])
     if sql is not None and inputs is not None:
         raise InputError("inputs cannot be combined with sql, which names them itself")
     computed, kind = made
@@ -169,6 +178,8 @@ def declaration(
             on_error=on_error,
             retries=retries,
             batch_size=batch_size,
+            batch_bytes=batch_bytes,
+            batch_tokens=batch_tokens,
             deterministic=deterministic,
             cache_bytes=cache_bytes,
             code=computed.code,
@@ -267,7 +278,7 @@ def refresh_columns(
     if commit_every < 1:
         raise InputError(f"commit_every must be at least 1, got {commit_every}")
     work = work_options(
-        dry_run=dry_run, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
+        dry_run=dry_run, deep=deep, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
     )
     budget = SpendingLimits(max_rows, max_seconds, dict(max_spent or {}))
     snapshot = open_snapshot(uri, storage_options=storage_options)
@@ -287,14 +298,16 @@ def refreshed(snapshot: Snapshot, columns: Sequence[str] | None) -> list[str]:
     return [*columns] if columns else [item.name for item in declared.declared_fields(snapshot.manifest.schema)]
 
 
-def work_options(*, dry_run: bool, retry_failed: bool, concurrency: int, calls_per_second: float | None) -> WorkOptions:
+def work_options(
+    *, dry_run: bool, deep: bool, retry_failed: bool, concurrency: int, calls_per_second: float | None
+) -> WorkOptions:
     """What is to be done with fragments. InputError for a number that cannot be."""
     if not 1 <= concurrency <= _MOST_AT_ONCE:
         raise InputError(f"concurrency must be between 1 and {_MOST_AT_ONCE}, got {concurrency}")
     if calls_per_second is not None and not calls_per_second > 0:
         raise InputError(f"calls_per_second must be more than 0, got {calls_per_second}")
     return WorkOptions(
-        dry_run=dry_run, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
+        dry_run=dry_run, deep=deep, retry_failed=retry_failed, concurrency=concurrency, calls_per_second=calls_per_second
     )
 
 

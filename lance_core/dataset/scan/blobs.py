@@ -47,12 +47,16 @@ BUFFER_SIZE = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """Where a blob's bytes are: a store, a path in it, the first byte and how many (both in bytes)."""
+    """Where a blob's bytes are: a store, a path in it, the first byte and how many (both in bytes).
+
+    `is_outside`: they are in an object of somebody else's, who may change it.
+    """
 
     store: Store
     path: str
     start: int
     size: int
+    is_outside: bool = False
 
 
 class BlobFile(io.RawIOBase):
@@ -186,7 +190,7 @@ def open_blobs(
         mine = offsets[owners == number]
         if number not in fragments or (mine >= fragments[number].physical_rows).any():
             raise InputError(f"{snapshot.uri} has no row at fragment {number}, offset {int(mine.max())}")
-        places.extend(_places(reader_of(snapshot, fragments[number]), field, mine))
+        places.extend(blob_places(reader_of(snapshot, fragments[number]), field, mine))
     found = [places[index] for index in order.tolist()]
     return [None if place is None else BlobFile(place, buffer_size=buffer_size) for place in found]
 
@@ -218,7 +222,12 @@ def _largest_size(array: pa.Array[Any]) -> int:
     return 0
 
 
-def _places(reader: FragmentReader, field: Field, offsets: npt.NDArray[np.int64]) -> Iterator[BlobPlace | None]:
+def blob_places(reader: FragmentReader, field: Field, offsets: npt.NDArray[np.int64]) -> Iterator[BlobPlace | None]:
+    """Where the blobs of ascending rows of a fragment are, None for a null. Reads descriptors, no values.
+
+    Raises InputError for an object outside of the table's bases that the reader has not allowed, NotFoundError for one that
+    is not there.
+    """
     schema = reader.snapshot.manifest.schema.project([field.id])
     file = next((file for file in reader.fragment.files if stored_part(schema, file).fields), None)
     if file is None:
@@ -287,7 +296,7 @@ def _external(snapshot: Snapshot, value: Mapping[str, Any]) -> BlobPlace:
         folder, _, path = uri.rpartition("/")
         base = BasePath(id=0, path=folder or "/")
         store = open_base(base, table_uri=snapshot.uri, storage_options=snapshot.storage_options)
-    return BlobPlace(store, path, value["position"], value["size"] or store.size(path) - value["position"])
+    return BlobPlace(store, path, value["position"], value["size"] or store.size(path) - value["position"], is_outside=True)
 
 
 def _require_allowed(snapshot: Snapshot, uri: str) -> None:

@@ -46,6 +46,8 @@ def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
         "on_error": spec.on_error if isinstance(spec.on_error, str) else dict(spec.on_error),
         "retries": spec.error_retries,
         "batch_size": spec.batch_size,
+        "batch_bytes": spec.batch_bytes,
+        "batch_tokens": spec.batch_tokens,
         "deterministic": spec.deterministic,
         "cache_bytes": spec.cache_bytes,
         "functions": functions,
@@ -86,7 +88,8 @@ def _rest(declared: Any) -> tuple[Any, ...]:
     """What a declaration says besides its identity and what code it was declared with."""
     policy = declared.on_error if isinstance(declared.on_error, str) else dict(declared.on_error)
     return (
-        policy, declared.retries, declared.batch_size, declared.deterministic, declared.cache_bytes, declared.code,
+        policy, declared.retries, declared.batch_size, declared.batch_bytes, declared.batch_tokens, declared.deterministic,
+        declared.cache_bytes, declared.code,
     )  # fmt: skip
 
 

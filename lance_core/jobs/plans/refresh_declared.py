@@ -107,6 +107,7 @@ _WORDS = {
 def _work(spec: RefreshColumnsSpec) -> WorkOptions:
     return work_options(
         dry_run=spec.dry_run,
+        deep=spec.deep,
         retry_failed=spec.retry_failed,
         concurrency=spec.concurrency,
         calls_per_second=spec.calls_per_second,
@@ -288,6 +289,7 @@ def _encode(looked: LookedAt) -> bytes:
         "fragment": looked.fragment.id,
         "counts": asdict(seen.counts),
         "is_whole": seen.is_whole,
+        "is_checked": seen.is_checked,
         "written": base64.b64encode(encode_bitmap(offsets)).decode(),
         "failed": [[row.offset, row.digest, row.error] for row in seen.failed],
         "kept_failed": seen.kept_failed,
@@ -306,6 +308,7 @@ def _decode(data: bytes, fragments: Mapping[int, Fragment]) -> LookedAt:
     seen = PassResult(
         RowCounts(**told["counts"]),
         told["is_whole"],
+        told["is_checked"],
         [written],
         [FailedRow(*row) for row in told["failed"]],
         told["kept_failed"],

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from lance_core.computed.policies import check_cache, check_policy
+from lance_core.computed.policies import check_batches, check_cache, check_policy
 from lance_core.errors import InputError
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.jobs.specs.spec import JobSpec
@@ -45,7 +45,8 @@ class DeclareColumnSpec(JobSpec):
     `data_type` is a Spark DDL type, such as "float"; with `list_size` the column is a vector of so many values of it.
     `version`, `arguments`, `model` and `revision` are the definition, with what computes it. `on_error` says what
     becomes of rows for which the function fails. `cache_bytes`: of its values, kept for equal inputs, none where it is
-    not `deterministic`. `trust_existing`: the values that are there are taken over.
+    not `deterministic`. `batch_size`, `batch_bytes`, `batch_tokens`: rows of one call, bytes of their inputs, tokens as the
+    function counts them. `trust_existing`: the values that are there are taken over.
     `confirm`: a definition that takes the place of another one, which makes the column's rows stale, is refused
     without it. `unless`: nothing is done where that column is declared with `version`, as one is that was switched to it.
     """
@@ -66,6 +67,8 @@ class DeclareColumnSpec(JobSpec):
     on_error: str | Mapping[str, str] = "fail"
     error_retries: int = 3
     batch_size: int | None = None
+    batch_bytes: int | None = None
+    batch_tokens: int | None = None
     deterministic: bool = True
     cache_bytes: int = 0
     trust_existing: bool = False
@@ -81,6 +84,7 @@ class DeclareColumnSpec(JobSpec):
         if self.list_size is not None and (self.list_size < 1 or self.data_type is None):
             raise InputError(f"declare_column: list_size must be at least 1, with a data_type, got {self.list_size}")
         check_policy(self.on_error, self.error_retries)
+        check_batches(self.batch_size, self.batch_bytes, self.batch_tokens, is_sql=self.sql is not None)
         check_cache(self.deterministic, self.cache_bytes, is_sql=self.sql is not None)
 
 
