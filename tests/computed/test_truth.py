@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lance_core.computed import fragments, refresh, signatures
+from lance_core.computed import fragments, judged_rows, refresh, signatures
 from lance_core.dataset.maintain import compact
 from tests.computed import truth
 
@@ -46,14 +46,14 @@ def _compaction_drops_evidence(patch: pytest.MonkeyPatch) -> None:
 
 
 def _null_counts_as_unfilled(patch: pytest.MonkeyPatch) -> None:
-    plain = fragments.judge
+    plain = judged_rows.judge
 
     def judge(evidence: Any, digests: Any, values: Any) -> Any:
         states = plain(evidence, digests, values)
         missing = states.fresh & values.is_null().to_numpy(zero_copy_only=False)
         return replace(states, fresh=states.fresh & ~missing, new=states.new | missing)
 
-    patch.setattr(fragments, "judge", judge)
+    patch.setattr(judged_rows, "judge", judge)
 
 
 def _fragments_are_known_by_their_ids(patch: pytest.MonkeyPatch) -> None:
@@ -65,18 +65,18 @@ def _fragments_are_known_by_their_ids(patch: pytest.MonkeyPatch) -> None:
 
 
 def _values_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    plain = fragments.judge
-    patch.setattr(fragments, "judge", lambda evidence, digests, values: plain(evidence, digests, None))
+    plain = judged_rows.judge
+    patch.setattr(judged_rows, "judge", lambda evidence, digests, values: plain(evidence, digests, None))
 
 
 def _inputs_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    plain = fragments.judge
+    plain = judged_rows.judge
 
     def judge(evidence: Any, digests: Any, values: Any) -> Any:
         states = plain(evidence, digests, values)
         return replace(states, fresh=states.fresh | states.changed)
 
-    patch.setattr(fragments, "judge", judge)
+    patch.setattr(judged_rows, "judge", judge)
 
 
 def _all_inputs_have_one_key(patch: pytest.MonkeyPatch) -> None:
