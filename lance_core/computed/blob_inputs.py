@@ -109,10 +109,11 @@ def _outside_texts(places: Sequence[BlobPlace | None]) -> list[str | None]:
     for store, files in _by_file(far).values():
         entries = each(store, [*files], lambda where, path: where.stat(path))
         for entry, (path, rows) in zip(entries, files.items(), strict=True):
-            tag = f"tag {entry.tag}" if entry.tag else f"changed {entry.modified!r}"
+            tag = entry.tag.strip('"') if entry.tag else ""
+            known = f"tag {tag}" if tag else f"changed {entry.modified!r}"
             for row in rows:
                 if (place := places[row]) is not None:
-                    found[row] = f"{store.uri}/{path} {place.start} {place.size} {entry.size} {tag}"
+                    found[row] = f"{store.uri}/{path} {place.start} {place.size} {entry.size} {known}"
     return found
 
 

@@ -24,7 +24,6 @@ import pyarrow as pa
 from lance_core.arrays import Bools, Ints
 from lance_core.arrow import schema_to_arrow
 from lance_core.arrow_numpy import arrow_of, numpy_of
-from lance_core.computed.ahead import ahead
 from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.call_sizes import CallBounds
 from lance_core.computed.calls import Engine, settle
@@ -54,6 +53,7 @@ from lance_core.expr import evaluate, parse_filter
 from lance_core.format.declared import evidence_of, has_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Field, Schema
+from lance_core.io.ahead import ahead
 from lance_core.pick import take
 from lance_core.shortage import batch_bytes
 

@@ -14,7 +14,7 @@ import pytest
 
 import lance_core
 from lance_core.computed import blob_inputs
-from lance_core.computed.ahead import ahead
+from lance_core.io.ahead import ahead
 from tests.computed.work import declare, refresh, write_numbers
 
 

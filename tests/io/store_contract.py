@@ -70,7 +70,8 @@ class StoreContract:
         store.put("folder/x", b"12345")
         (listed,) = store.list("folder/")
         found = store.stat("folder/x")
-        assert (found.path, found.size, found.tag) == ("folder/x", 5, listed.tag)
+        assert (found.path, found.size) == ("folder/x", 5)
+        assert listed.tag in (None, found.tag)
         assert int(found.modified) == int(listed.modified)
 
     def test_put_if_absent(self, store: Store) -> None:

@@ -1,9 +1,9 @@
-"""The next inputs are read while a function computes the last ones.
+"""The next piece is read while the last one is used.
 
 ::
 
     read 1 | read 2 | read 3 | ...
-           | compute 1       | compute 2       ...
+           | use 1           | use 2           ...
 
 One piece is read ahead and no more: each is bounded in bytes by who reads it. Pieces come in their order. Who stops in the
 middle, for an error or by hand, does not wait for the piece that is being read.
