@@ -31,7 +31,7 @@ from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
 from lance_core.table.transaction import Transaction
 
 _MOST_VERSIONS = 256
-"""So many versions are looked at, at most."""
+"""So many versions are read, at most."""
 
 
 class MovedRows:

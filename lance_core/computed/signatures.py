@@ -86,7 +86,7 @@ class FreshNote:
         self.seen.add(signature(fragment, field_ids, self._identity, with_deletions=not is_whole))
 
     def save(self, *, keeps: bool = False) -> None:
-        """Keep what was seen in place of what was noted, or (`keeps`) beside it: where not all was looked at. Never fails:
+        """Keep what was seen in place of what was noted, or (`keeps`) beside it: where not all was checked. Never fails:
         the next refresh reads more, nothing else."""
         self._write(self.seen | self._stored if keeps else self.seen)
 
