@@ -150,7 +150,7 @@ class AirflowStack:
         self._say("starting api-server, scheduler, dag processor, triggerer")
         for component in COMPONENTS:
             self._spawn(*component)
-        self._until(self._is_healthy, what="Airflow to become healthy", timeout=600)
+        self.until(self._is_healthy, what="Airflow to become healthy", timeout=600)
         for name, slots in self._pools.items():
             self.call("POST", "pools", {"name": name, "slots": slots, "description": "commits of a Lance table"})
 
@@ -174,7 +174,7 @@ class AirflowStack:
         For commands that write much and do not try again, such as `airflow backfill create`.
         """
         others = [process for name, process in self._processes.items() if name != "api-server"]
-        self._until(lambda: self._hold(others), what="a moment without a transaction", timeout=120)
+        self.until(lambda: self._hold(others), what="a moment without a transaction", timeout=120)
         try:
             yield
         finally:
@@ -261,7 +261,7 @@ class AirflowStack:
                 raise StackError("a DAG file does not import:\n" + "\n".join(str(error["stack_trace"]) for error in errors))
             return any(dag["dag_id"] == dag_id for dag in self.call("GET", "dags?limit=100")["dags"])
 
-        self._until(known, what=f"DAG {dag_id} to be parsed", timeout=timeout)
+        self.until(known, what=f"DAG {dag_id} to be parsed", timeout=timeout)
 
     def unpause(self, dag_id: str) -> None:
         """Let a DAG's runs be scheduled."""
@@ -313,7 +313,7 @@ class AirflowStack:
                 progress(shown)
             return len(found) >= num_runs
 
-        self._until(ended, what=f"{num_runs} runs of {dag_id}", timeout=timeout)
+        self.until(ended, what=f"{num_runs} runs of {dag_id}", timeout=timeout)
         return found
 
     def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float = 900) -> str:
@@ -324,7 +324,7 @@ class AirflowStack:
             states.update({run["dag_run_id"]: str(run["state"]) for run in self.runs(dag_id)})
             return states.get(run_id) in FINISHED
 
-        self._until(ended, what=f"run {run_id} of {dag_id}", timeout=timeout)
+        self.until(ended, what=f"run {run_id} of {dag_id}", timeout=timeout)
         return states[run_id]
 
     def wait_for_executor(self, dag_id: str, run_id: str, *, timeout: float = 300) -> None:
@@ -340,14 +340,15 @@ class AirflowStack:
             log = (self.home / "logs" / "scheduler.log").read_text(errors="replace")
             return names <= {(task_id, int(index)) for task_id, index in said.findall(log)}
 
-        self._until(heard, what=f"the executor's word of {dag_id} {run_id}", timeout=timeout)
+        self.until(heard, what=f"the executor's word of {dag_id} {run_id}", timeout=timeout)
 
     def _failures(self, dag_id: str, run_id: str) -> str:
         failed = [task for task in self.tasks(dag_id, run_id) if task["state"] in ("failed", "upstream_failed")]
         logs = [self.task_log(dag_id, run_id, task["task_id"], try_number=task["try_number"])[-4000:] for task in failed]
         return "\n".join(f"{task['task_id']}: {task['state']}\n{log}" for task, log in zip(failed, logs, strict=True))
 
-    def _until(self, condition: Callable[[], bool], *, what: str, timeout: float) -> None:
+    def until(self, condition: Callable[[], bool], *, what: str, timeout: float) -> None:
+        """Wait for a condition; StackError, with the end of the scheduler's log, when it does not hold in time."""
         deadline = time.monotonic() + timeout
         while not condition():
             if time.monotonic() > deadline:

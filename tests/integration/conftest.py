@@ -21,6 +21,8 @@ from java import find_java  # noqa: E402
 from run_demo import LOG4J, SPARK_DEFAULTS  # noqa: E402
 from spark_cluster import SparkCluster  # noqa: E402
 
+from tests.io.moto_server import moto_server  # noqa: E402
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that ask for the stack start Airflow and Spark."""
@@ -34,6 +36,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where everything of this session is."""
     return tmp_path_factory.mktemp("integration")
+
+
+@pytest.fixture(scope="session")
+def moto_endpoint() -> Iterator[str]:
+    """An emulated S3."""
+    with moto_server() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")
