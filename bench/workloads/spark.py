@@ -37,8 +37,8 @@ def cases(folder: Path, scale: float) -> Iterator[Case]:
         spark.stop()
 
 
-def open_session() -> Any:
-    """Spark on two cores of this machine, with this Python."""
+def prepare_environment() -> None:
+    """What a Spark on this machine needs before its session: Java, this Python, and these modules in its workers."""
     repository = Path(__file__).resolve().parents[2]
     sys.path.insert(0, str(repository / "demo"))
     from java import find_java  # type: ignore[import-not-found]
@@ -46,6 +46,11 @@ def open_session() -> Any:
     os.environ.setdefault("JAVA_HOME", str(find_java()))
     os.environ.update({"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable})
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(repository), os.environ.get("PYTHONPATH", "")]))
+
+
+def open_session() -> Any:
+    """Spark on two cores of this machine, with this Python."""
+    prepare_environment()
     from pyspark.sql import SparkSession
 
     from lance_core.spark.source import register
