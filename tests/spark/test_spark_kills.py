@@ -169,12 +169,12 @@ def _kill(place: Place, name: str, number: int, step: str, way: str) -> None:
     now = _ids(uri)
     run_job(CommitSpec(uri=uri))
     assert _ids(uri) == now, (what, "a commit of all that is staged published a statement that died")
+    # The official cleanup removes versions that waiting work was planned on: whether the dead commit's put came is lost.
+    may_doubt = way == "cleaned" and not has_landed and bool(others) and number % 2 == 0
     if not has_landed:
         assert place.run(statement.run, uri), what
         others = [] if name == "overwrite" else others
     assert _ids(uri) == sorted([*statement.rows, *others]), what
-    # The official cleanup removes versions that waiting work was planned on: whether the dead commit's put came is lost.
-    may_doubt = way == "cleaned" and not has_landed and bool(others) and number % 2 == 0
     _nothing_is_left(uri, what, [] if may_doubt else None)
 
 
