@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
-from lance_core.dataset.scan.projection import plan_projection
+from lance_core.dataset.scan.projection import plan_parts
 from lance_core.dataset.scan.sinks import scan
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
@@ -74,7 +74,8 @@ class TableReader:
         self._num_fragments = len(snapshot.manifest.fragments)
         whole = snapshot.arrow_schema
         # Spark's types know no length of a vector.
-        asked = pa.schema([whole.field(name) if name in whole.names else target.field(name) for name in columns])
+        read = plan_parts(snapshot.manifest.schema, self._columns, target).arrow_schema
+        asked = pa.schema([read.field(name) if name in whole.names else target.field(name) for name in columns])
         self._size = estimated_size(read=asked, table=whole, fragments=snapshot.manifest.fragments)
         self._filter = options.filter
         if options.filter:
@@ -145,7 +146,7 @@ class TableReader:
         """What to read of the fragments; indices answer what they can of the filter."""
         schema = snapshot.manifest.schema
         where = parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None
-        plan = plan_scan(schema, fragments, plan_projection(schema, self._columns), filter=where)
+        plan = plan_scan(schema, fragments, plan_parts(schema, self._columns, self.target), filter=where)
         return serve(snapshot, plan, trust=IndexPolicy(unsealed=self._options.unsealed_indices)).plan
 
     def read(self, group: FragmentGroup) -> Iterator[pa.RecordBatch]:

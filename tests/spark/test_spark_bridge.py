@@ -142,6 +142,102 @@ def test_count_and_limit_read_no_rows_that_are_not_needed(session: Any, uri: str
     assert session.read.format("lance").option("filter", "id < 10").load(uri).count() == 6
 
 
+def _leaves(frame: Any) -> list[Any]:
+    """The scans of a query that has run, whatever Spark has made of its plan meanwhile."""
+    plan = frame._jdf.queryExecution().executedPlan()
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        plan = plan.executedPlan()
+    found, waiting = [], [plan]
+    while waiting:
+        node = waiting.pop()
+        name = node.getClass().getSimpleName()
+        children = node.children()
+        waiting += [children.apply(index) for index in range(children.size())]
+        if name.endswith("QueryStageExec"):
+            waiting.append(node.plan())
+        elif name == "BatchScanExec":
+            found.append(node)
+    return found
+
+
+def test_parts_of_structs_are_read_alone(session: Any, tmp_path: Path) -> None:
+    where = str(tmp_path / "parts.lance")
+    inner = pa.struct([("a", pa.string()), ("b", pa.int64())])
+    values = [{"x": 1, "y": {"a": "q", "b": 7}}, None, {"x": 3, "y": None}, {"x": None, "y": {"a": None, "b": 8}}]
+    lists = [[{"u": 1, "v": 2}, None], [], None, [{"u": None, "v": 3}]]
+    table = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "p": pa.array(values, pa.struct([("x", pa.int64()), ("y", inner)])),
+            "l": pa.array(lists, pa.list_(pa.struct([("u", pa.int64()), ("v", pa.int64())]))),
+        }
+    )
+    lance.write_dataset(table, where, data_storage_version="2.1")
+    frame = session.read.format("lance").load(where)
+    part = frame.select("id", "p.y.b")
+    read = part._jdf.queryExecution().optimizedPlan().collectLeaves().head().schema().simpleString()
+    assert "y:struct<b:bigint>" in read
+    assert "x:" not in read
+    assert [tuple(row) for row in part.orderBy("id").collect()] == [(1, 7), (2, None), (3, None), (4, 8)]
+    by_other_part = frame.where("p.x = 3 OR p.y.a = 'q'").select("id", "p.y.b").orderBy("id")
+    assert [tuple(row) for row in by_other_part.collect()] == [(1, 7), (3, None)]
+    both = frame.selectExpr("id", "p.x", "l.v", "p is null").orderBy("id").collect()
+    assert [tuple(row) for row in both] == [
+        (1, 1, [2, None], False), (2, None, [], True), (3, 3, None, False), (4, None, [3], False),
+    ]  # fmt: skip
+    assert [row["p"] and row["p"].asDict(True) for row in frame.orderBy("id").collect()] == values
+
+
+def test_what_the_other_side_of_a_join_holds_restricts_the_scan(session: Any, uri: str) -> None:
+    few = session.createDataFrame([(5, "a"), (7_000, "b"), (7_001, "c")], "id long, kind string")
+    few.write.mode("overwrite").parquet(uri + ".few")
+    wide = session.read.format("lance").load(uri)
+    for _ in range(2):  # the second time the plan of the first has told its scan what to leave out
+        joined = wide.join(session.read.parquet(uri + ".few").where("kind <> 'a'"), "id")
+        assert sorted(row["id"] for row in joined.collect()) == [7_000, 7_001]
+        scans = [scan for scan in _leaves(joined) if "lance" in scan.toString()]
+        assert "dynamicpruning" in scans[0].toString()
+        assert scans[0].metrics().apply("numOutputRows").value() == 2
+        assert wide.count() == 20_000
+        assert wide.selectExpr("sum(id)").collect()[0][0] == sum(range(20_000))
+
+
+def test_a_longer_list_of_values_is_left_to_the_join(session: Any, uri: str) -> None:
+    many = session.range(0, 4_000, 2).selectExpr("id", "id % 3 as kind")
+    many.write.mode("overwrite").parquet(uri + ".many")
+    wide = session.read.format("lance").load(uri)
+    joined = wide.join(session.read.parquet(uri + ".many").where("kind < 2"), "id")
+    assert joined.count() == sum(1 for number in range(0, 4_000, 2) if number % 3 < 2)
+
+
+def test_a_table_that_is_read_twice_in_a_query_is_read_once(session: Any, uri: str) -> None:
+    session.read.format("lance").load(uri).createOrReplaceTempView("twice")
+    query = session.sql(
+        "WITH c AS (SELECT id % 7 AS k, sum(id) AS s FROM twice GROUP BY 1) SELECT count(*) FROM c a JOIN c b ON a.s = b.s"
+    )
+    assert query.collect()[0][0] == 7
+    assert "ReusedExchange" in query._jdf.queryExecution().executedPlan().toString()
+
+
+def test_blobs_are_read_as_bytes_or_as_where_they_are(session: Any, tmp_path: Path) -> None:
+    """As by the Python source: those of the first kind as bytes, those of the second as their bytes or the place of them."""
+    first, second = str(tmp_path / "first.lance"), str(tmp_path / "second.lance")
+    field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    values = [b"abc" * 1000, None, b""]
+    columns = [pa.array([1, 2, 3]), pa.array(values, pa.large_binary())]
+    lance.write_dataset(pa.table(columns, schema=pa.schema([("id", pa.int64()), field])), first, data_storage_version="2.1")
+    found = session.read.format("lance").load(first).orderBy("id").collect()
+    assert [row["b"] if row["b"] is None else bytes(row["b"]) for row in found] == values
+    session.createDataFrame([(4, bytearray(b"new"))], "id long, b binary").write.format("lance").mode("append").save(first)
+    assert [blob.read() for blob in lance.dataset(first).take_blobs("b", indices=[0, 3])] == [values[0], b"new"]
+    table = pa.table(
+        [pa.array([1, 2]), lance.blob_array([b"abc", None])], pa.schema([("id", pa.int64()), lance.blob_field("b")])
+    )
+    lance.write_dataset(table, second, data_storage_version="2.2")
+    rows = session.read.format("lance").load(second).orderBy("id").selectExpr("b.data", "b is null").collect()
+    assert [(row[0] and bytes(row[0]), row[1]) for row in rows] == [(b"abc", False), (None, True)]
+
+
 def test_a_worker_that_is_killed_costs_a_try(session: Any, uri: str, tmp_path: Path) -> None:
     frame = session.read.format("lance").load(uri)
     assert frame.selectExpr("sum(id)").collect()[0][0] == sum(range(20_000))

@@ -11,17 +11,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.arrow import schema_to_arrow
+from lance_core.arrow.logical import STRUCT
 from lance_core.cached import cached_property
 from lance_core.errors import InputError
 from lance_core.expr import SYSTEM_COLUMNS, Expr, ast, columns_of, field_of, parse_value, type_of
 from lance_core.format.declared import hides_from_all, without_columns
-from lance_core.format.schema import Schema
+from lance_core.format.schema import Field, Schema
 
 Columns = Sequence[str] | Mapping[str, str] | None
 
@@ -107,6 +108,35 @@ def plan_projection(
     _refuse_duplicates([output.field.name for output in outputs])
     needs = needs_of(schema, {name for output in outputs for name in columns_of(output.expr) if name != score})
     return Projection(tuple(outputs), needs.field_ids, needs.system)
+
+
+def plan_parts(schema: Schema, columns: Sequence[str], wanted: pa.Schema) -> Projection:
+    """The projection of some columns by name, and of their structs only the fields that `wanted` has of them.
+
+    A struct of which it has no field, or one that the table does not have, is read whole.
+    """
+    whole = plan_projection(schema, columns)
+    kept: set[int] = set()
+    for name in columns:
+        if schema.has_column(name):
+            kept.update(_parts(schema, schema.find(name), wanted.field(name).type if name in wanted.names else None))
+    arrow = schema_to_arrow(schema.project(kept))
+    outputs = [
+        replace(output, field=arrow.field(output.field.name)) if output.field.name in arrow.names else output
+        for output in whole.outputs
+    ]
+    return Projection(tuple(outputs), frozenset(kept), whole.system)
+
+
+def _parts(schema: Schema, field: Field, wanted: Any) -> set[int]:
+    """The ids of what a column must have read so that it has the fields of a type."""
+    children = {child.name: child for child in schema.children(field.id)}
+    is_plain = field.logical_type == STRUCT and not field.extension_name and "ARROW:extension:name" not in field.metadata
+    if is_plain and wanted is not None and pa.types.is_struct(wanted):
+        asked = [wanted.field(index) for index in range(wanted.num_fields)]
+        if asked and all(part.name in children for part in asked):
+            return set().union(*(_parts(schema, children[part.name], part.type) for part in asked))
+    return {item.id for item in schema.descend(field.id)}
 
 
 def _named(schema: Schema, columns: Columns, score: str | None) -> Schema:

@@ -129,7 +129,8 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
       try {
-        return open(reader, ((LanceScan.Group) partition).words, limit);
+        LanceScan.Group group = (LanceScan.Group) partition;
+        return open(group.reader == null ? reader : group.reader, group.words, limit);
       } catch (IOException error) {
         throw new UncheckedIOException(error);
       }

@@ -1,25 +1,35 @@
 package lancecore.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.types.StructType;
 
-/** Some columns of one version. Planned once, when Spark first wants to know its size or its parts. */
-final class LanceScan implements Scan, Batch, SupportsReportStatistics {
+/**
+ * Some columns of one version. Planned once, when Spark first wants to know its size or its parts; again for what the other side
+ * of a join turns out to hold, which a query knows only while it runs.
+ */
+final class LanceScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
   private final StructType read;
   private final Map<String, String> options;
   private final String at;
   private final ArrayNode filters;
   private final int limit;
   private Planner.Plan planned;
+  private final ThreadLocal<ArrayNode> found = new ThreadLocal<>();
 
   LanceScan(StructType read, Map<String, String> options, String at, ArrayNode filters, int limit) {
     this.read = read;
@@ -31,10 +41,13 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics {
 
   private synchronized Planner.Plan plan() {
     if (planned == null) {
-      int parallelism = SparkSession.active().sparkContext().defaultParallelism();
-      planned = Planner.plan(options, at, read, filters, limit, parallelism);
+      planned = plan(filters);
     }
     return planned;
+  }
+
+  private Planner.Plan plan(ArrayNode all) {
+    return Planner.plan(options, at, read, all, limit, SparkSession.active().sparkContext().defaultParallelism());
   }
 
   @Override
@@ -48,9 +61,35 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics {
         + (limit < 0 ? "" : ", limit " + limit);
   }
 
+  /** The batch that was meant when this thread has just told what else rows must satisfy, else of all rows. */
   @Override
   public Batch toBatch() {
-    return this;
+    ArrayNode also = found.get();
+    found.remove();
+    return also == null ? this : new Narrowed(also);
+  }
+
+  /** Columns whose values are compared here as Spark compares them. */
+  @Override
+  public NamedReference[] filterAttributes() {
+    return Arrays.stream(read.fields()).filter(field -> Predicates.compares(field.dataType()))
+        .map(field -> Expressions.column("`" + field.name().replace("`", "``") + "`")).toArray(NamedReference[]::new);
+  }
+
+  /** Spark asks for the batch of it next, in this thread; another plan that has this scan is not meant. */
+  @Override
+  public void filter(Predicate[] predicates) {
+    ArrayNode also = Worker.JSON.createArrayNode();
+    for (Predicate predicate : predicates) {
+      if (predicate.children().length <= Predicates.MOST_VALUES && Predicates.describe(predicate) != null) {
+        also.add(Predicates.describe(predicate));
+      }
+    }
+    if (also.isEmpty()) {
+      found.remove();
+    } else {
+      found.set(also);
+    }
   }
 
   @Override
@@ -71,12 +110,7 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics {
 
   @Override
   public InputPartition[] planInputPartitions() {
-    Planner.Plan known = plan();
-    InputPartition[] found = new InputPartition[known.groups.length];
-    for (int index = 0; index < found.length; index++) {
-      found[index] = new Group(known.groups[index]);
-    }
-    return found;
+    return Arrays.stream(plan().groups).map(words -> new Group(words, null)).toArray(InputPartition[]::new);
   }
 
   @Override
@@ -84,13 +118,51 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics {
     return new ColumnReader.Factory(plan().reader, limit);
   }
 
+  /** Equal scans of a query are read once: Spark compares them to find out. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof LanceScan && identity().equals(((LanceScan) other).identity());
+  }
+
+  @Override
+  public int hashCode() {
+    return identity().hashCode();
+  }
+
+  private List<Object> identity() {
+    return Arrays.asList(read, options, at, filters, limit);
+  }
+
+  /** The rows that also satisfy what a query has found out; its tasks have a reader of their own. */
+  private final class Narrowed implements Batch {
+    private final ArrayNode all = filters.deepCopy();
+
+    Narrowed(ArrayNode also) {
+      all.addAll(also);
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions() {
+      Planner.Plan known = plan(all);
+      return Arrays.stream(known.groups).map(words -> new Group(words, known.reader)).toArray(InputPartition[]::new);
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+      return LanceScan.this.createReaderFactory();
+    }
+  }
+
   /** What one task reads, in the planner's words. Never printed: it may hold what opens a store. */
   static final class Group implements InputPartition {
     private static final long serialVersionUID = 1L;
     final String words;
+    /** Null where it is that of all tasks. */
+    final String reader;
 
-    Group(String words) {
+    Group(String words, String reader) {
       this.words = words;
+      this.reader = reader;
     }
   }
 }

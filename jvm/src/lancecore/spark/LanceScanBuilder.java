@@ -16,7 +16,6 @@ import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -43,13 +42,7 @@ final class LanceScanBuilder
 
   @Override
   public void pruneColumns(StructType required) {
-    // Whole columns: a struct of which Spark needs a part is read as it is.
-    List<StructField> kept = new ArrayList<>();
-    for (StructField field : required.fields()) {
-      boolean own = Arrays.asList(table.fieldNames()).contains(field.name());
-      kept.add(own ? table.fields()[table.fieldIndex(field.name())] : field); // else a system column
-    }
-    read = new StructType(kept.toArray(new StructField[0]));
+    read = required;
   }
 
   @Override

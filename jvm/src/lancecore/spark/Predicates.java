@@ -26,7 +26,23 @@ final class Predicates {
   private static final Set<String> TESTS = Set.of("IS_NULL", "IS_NOT_NULL");
   private static final Set<String> JOINS = Set.of("AND", "OR", "NOT");
 
+  /** A column and the values that it is compared with; the planner leaves longer lists to Spark. */
+  static final int MOST_VALUES = 1001;
+
   private Predicates() {}
+
+  /** Whether values of a type can be described. */
+  static boolean compares(DataType type) {
+    return type instanceof BooleanType || isInteger(type) || type instanceof DateType || isText(type);
+  }
+
+  private static boolean isInteger(DataType type) {
+    return type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType || type instanceof LongType;
+  }
+
+  private static boolean isText(DataType type) {
+    return type instanceof StringType && type.typeName().equals("string");
+  }
 
   /** All of some predicates, or null where one of them cannot be described. */
   static ArrayNode describeAll(Predicate[] predicates) {
@@ -82,11 +98,11 @@ final class Predicates {
     }
     if (type instanceof BooleanType) {
       values.addObject().put("type", "boolean").put("value", (Boolean) value);
-    } else if (type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType || type instanceof LongType) {
+    } else if (isInteger(type)) {
       values.addObject().put("type", "integer").put("value", ((Number) value).longValue());
     } else if (type instanceof DateType) {
       values.addObject().put("type", "date").put("value", ((Number) value).intValue());
-    } else if (type instanceof StringType && type.typeName().equals("string")) {
+    } else if (isText(type)) {
       values.addObject().put("type", "string").put("value", value.toString());
     } else {
       return false;
