@@ -24,7 +24,6 @@ from lance_core.arrow.logical import (
     MAP,
     NO_ITEMS,
     STRUCT,
-    is_true,
     logical_of,
     refused,
     text_metadata,
@@ -32,11 +31,9 @@ from lance_core.arrow.logical import (
 )
 from lance_core.arrow.storable import check_storable
 from lance_core.errors import InputError
-from lance_core.format.schema import NO_PARENT, Field, FieldEncoding, Schema
+from lance_core.format.schema import CLUSTERING_KEY, NO_PARENT, PRIMARY_KEY, Field, FieldEncoding, Schema, is_true
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 
-_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
-_CLUSTERING_KEY = "lance-schema:unenforced-clustering-key"
 _VARIABLE_WIDTH = frozenset({"string", "large_string", "binary", "large_binary", JSON})
 # The writer of the format uses this key to pass ids around; it is never stored.
 _FIELD_ID = "lance:field_id"
@@ -153,8 +150,8 @@ class _Builder:
 
     def _append(self, item: pa.Field[Any], parent_id: int, logical_type: str, metadata: dict[str, bytes]) -> int:
         own_id = len(self.fields)
-        primary = is_true(metadata.get(_PRIMARY_KEY))
-        clustering = is_true(metadata.get(_CLUSTERING_KEY))
+        primary = is_true(metadata.get(PRIMARY_KEY))
+        clustering = is_true(metadata.get(CLUSTERING_KEY))
         self.fields.append(
             Field(
                 id=own_id,
@@ -166,9 +163,9 @@ class _Builder:
                 metadata=metadata,
                 extension_name=metadata.get(EXTENSION_NAME, b"").decode("utf-8", "replace"),
                 unenforced_primary_key=primary,
-                unenforced_primary_key_position=_position(metadata, _PRIMARY_KEY),
+                unenforced_primary_key_position=_position(metadata, PRIMARY_KEY),
                 unenforced_clustering_key=clustering,
-                unenforced_clustering_key_position=_position(metadata, _CLUSTERING_KEY),
+                unenforced_clustering_key_position=_position(metadata, CLUSTERING_KEY),
             )
         )
         return own_id

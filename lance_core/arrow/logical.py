@@ -402,8 +402,3 @@ def _exported_metadata(field: pa.Field[Any]) -> dict[str, bytes]:
 
     pairs = {take_bytes().decode(): take_bytes() for _ in range(take_int())}
     return {key: pairs.get(key, b"") for key in (EXTENSION_NAME, EXTENSION_METADATA)}
-
-
-def is_true(value: bytes | None) -> bool:
-    """How flags are written in field metadata."""
-    return value is not None and value.strip().lower() in (b"true", b"1", b"yes")

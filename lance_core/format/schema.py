@@ -191,6 +191,38 @@ class Schema:
         return replace(self, fields=tuple(item for item in self.fields if item.id in keep))
 
 
+PRIMARY_KEY, CLUSTERING_KEY = "lance-schema:unenforced-primary-key", "lance-schema:unenforced-clustering-key"
+"""Metadata of a field that say it is a part of such a key of the table; with `:position` behind it, its place there."""
+_KEYS = (PRIMARY_KEY, CLUSTERING_KEY)
+
+
+def is_true(value: bytes | None) -> bool:
+    """How flags are written in field metadata."""
+    return value is not None and value.strip().lower() in (b"true", b"1", b"yes")
+
+
+def with_metadata(item: Field, metadata: Mapping[str, bytes]) -> Field:
+    """The field with other metadata, and a part of the keys that those newly say or no longer say it is a part of."""
+    said, says = ({key: kept[key] for key in kept if key.startswith(_KEYS)} for kept in (item.metadata, metadata))
+    if said == says:
+        return replace(item, metadata=metadata)
+    primary, clustering = (metadata.get(f"{key}:position", b"") for key in (PRIMARY_KEY, CLUSTERING_KEY))
+    return replace(
+        item,
+        metadata=metadata,
+        unenforced_primary_key=is_true(metadata.get(PRIMARY_KEY)) or primary.isdigit(),
+        unenforced_primary_key_position=int(primary) if primary.isdigit() else 0,
+        unenforced_clustering_key=clustering.isdigit(),
+        unenforced_clustering_key_position=int(clustering) if clustering.isdigit() else 0,
+    )
+
+
+def primary_key(schema: Schema) -> tuple[Field, ...]:
+    """The fields of the table's primary key, which nothing enforces, in their order; empty where it has none."""
+    parts = [item for item in schema.fields if item.unenforced_primary_key]
+    return tuple(sorted(parts, key=lambda item: item.unenforced_primary_key_position))
+
+
 def column_of(schema: Schema, field_id: int) -> str:
     """The dotted path of a field."""
     item = schema.by_id[field_id]

@@ -16,7 +16,7 @@ from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.index import IndexMetadata, RewrittenIndex
 from lance_core.format.manifest import FLAG_DATA_OVERLAYS, FLAG_DELETION_FILES, BasePath, Manifest, WriterVersion
-from lance_core.format.schema import Field, Schema, contradiction, unusable_name
+from lance_core.format.schema import Field, Schema, contradiction, unusable_name, with_metadata
 from lance_core.format.version import DEFAULT_VERSION, FileVersion
 from lance_core.table import coverage, edits, identity
 from lance_core.table.features import has_mixed_versions, next_flags
@@ -238,8 +238,8 @@ class ManifestDraft:
         return found
 
     def set_field_metadata(self, field_id: int, metadata: Mapping[str, bytes]) -> None:
-        """Replace the metadata of one field."""
-        changed = replace(self.field(field_id), metadata=metadata)
+        """Replace the metadata of one field, and with them whether it is a part of a key."""
+        changed = with_metadata(self.field(field_id), metadata)
         fields = tuple(changed if item.id == field_id else item for item in self.schema.fields)
         self.schema = replace(self.schema, fields=fields)
 

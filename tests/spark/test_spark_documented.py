@@ -181,6 +181,7 @@ SELECT id, body, _distance, _score, _relevance_score FROM HYBRID_SEARCH(table =>
   ORDER BY _relevance_score DESC;
 SELECT * FROM HYBRID_SEARCH('lance.default.documents_of_words', array(0.12, 0.34, 0.56), 'lance', 5);
 
+ALTER TABLE users SET UNENFORCED PRIMARY KEY (id);
 DELETE FROM users;
 DROP TABLE users;
 DROP TABLE IF EXISTS users;
@@ -221,11 +222,6 @@ LISTED = {
         "SQL reads a blob as where it is, and has no way to write one",
         "cannot write blobs",
         ["CREATE TABLE blobs (id INT, content BINARY) USING lance"],
-    ),
-    "ALTER TABLE users SET UNENFORCED PRIMARY KEY (id)": (
-        "nothing here reads such a key: a MERGE names its own",
-        "set_primary_key",
-        ["ALTER TABLE users SET TBLPROPERTIES ('primary_key' = 'id')"],
     ),
     "ALTER TABLE lance.db.logs CREATE INDEX idx_ts_level USING btree (id, name)": (
         "an index has one column",

@@ -386,7 +386,7 @@ class LanceDataset(EditingVerbs, AnnotatingVerbs, BranchingVerbs, ExploringVerbs
         check_snapshot(self._snapshot, deep=deep or None)
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """Begin a merge by key columns: see `MergeInsertBuilder`."""
+        """Begin a merge by key columns, by default those of the primary key: see `MergeInsertBuilder`."""
         from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
 
         return MergeInsertBuilder(self, on)

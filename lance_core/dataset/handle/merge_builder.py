@@ -21,6 +21,7 @@ from lance_core.dataset.handle.protocol import TableHandle
 from lance_core.dataset.write.retry import commit_with_retry
 from lance_core.dataset.write.sources import open_source
 from lance_core.errors import InputError
+from lance_core.format.schema import column_of, primary_key
 from lance_core.format.version import parse_storage_version
 from lance_core.shortage import verbs_tell_shortages
 from lance_core.table.transaction import Transaction
@@ -31,9 +32,12 @@ class MergeInsertBuilder:
     """A merge being described; each verb returns the builder."""
 
     def __init__(self, dataset: TableHandle, on: str | Iterable[str] | None) -> None:
-        keys = (on,) if isinstance(on, str) else tuple(on or ())
+        keys = (on,) if isinstance(on, str) else tuple(on or _primary_key(dataset))
         if not keys or not all(isinstance(key, str) for key in keys):
-            raise InputError("merge_insert needs the names of key columns", cure='Pass merge_insert("id").')
+            raise InputError(
+                "merge_insert needs the names of key columns",
+                cure='Pass merge_insert("id"); only for a table with a primary key may they be left out.',
+            )
         self._dataset = dataset
         self._spec = MergePlan(keys)
         self._retries = DEFAULT_RETRIES
@@ -134,3 +138,8 @@ class MergeInsertBuilder:
     def _with(self, **changes: Any) -> MergeInsertBuilder:
         self._spec = replace(self._spec, **changes)
         return self
+
+
+def _primary_key(dataset: TableHandle) -> tuple[str, ...]:
+    schema = dataset.snapshot.manifest.schema
+    return tuple(column_of(schema, item.id) for item in primary_key(schema))

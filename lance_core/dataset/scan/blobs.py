@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.arrow.kinds import as_list, as_struct
-from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2, is_true
+from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2
 from lance_core.commit.base_paths import open_base
 from lance_core.commit.naming import DATA
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader, reader_of, stored_part
@@ -32,7 +32,7 @@ from lance_core.file.blob.external import find_base
 from lance_core.file.blob_descriptors import KIND_DEDICATED, KIND_EXTERNAL, KIND_INLINE, KIND_PACKED, sidecar_path
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import BasePath
-from lance_core.format.schema import NO_PARENT, Field
+from lance_core.format.schema import NO_PARENT, Field, is_true
 from lance_core.io.options import ALLOW_EXTERNAL_BLOBS
 from lance_core.io.options import is_true as is_yes
 from lance_core.io.scope import is_allowed

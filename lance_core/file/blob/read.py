@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from lance_core.arrow.kinds import as_list, as_struct, list_type
-from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2, is_true
+from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2
 from lance_core.arrow.to_arrow import schema_to_arrow
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.fetch import Buffer, ByteRange, Fetch
@@ -31,7 +31,7 @@ from lance_core.file.blob_descriptors import (
 )
 from lance_core.file.convert.tree import LeafNode, Node, StructNode, blob_below, build_tree, is_old_blob, is_packed
 from lance_core.file.to_user_types import finish
-from lance_core.format.schema import NO_PARENT, Field, Schema
+from lance_core.format.schema import NO_PARENT, Field, Schema, is_true
 from lance_core.io.fetcher import drive
 from lance_core.io.store import Store
 from lance_core.pages.rows import RowSelection

@@ -18,11 +18,11 @@ from typing import Any, cast
 import pyarrow as pa
 
 from lance_core.arrow.kinds import list_type, struct_type
-from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2, FIXED_SIZE_LIST_OF_STRUCT, LIST_TYPES, MAP, STRUCT, is_true
+from lance_core.arrow.logical import BLOB_METADATA, BLOB_V2, FIXED_SIZE_LIST_OF_STRUCT, LIST_TYPES, MAP, STRUCT
 from lance_core.arrow.to_arrow import storage_type
 from lance_core.errors import FormatError
 from lance_core.file.blob_descriptors import DESCRIPTOR, PAIR
-from lance_core.format.schema import Field, Schema
+from lance_core.format.schema import Field, Schema, is_true
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lance_core.errors import InputError
+from lance_core.format.schema import PRIMARY_KEY
 from lance_core.jobs.kinds import KINDS, carry_out, spec_from_plain
 from lance_core.jobs.publish.commit import publish as commit
 from lance_core.jobs.runtime.local_runner import LocalRunner
@@ -49,9 +50,12 @@ PROCEDURES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "if_exists": _FLAG,
     }),
     "publish_branch": ("publish_branch", {"branch": _TEXT, "version": _LONG, "if_moved": _TEXT}),
+    "set_primary_key": ("", {"columns": _TEXTS}),
     "restore": ("restore", {"version": _LONG, "tag": _TEXT, "if_moved": _TEXT}),
 }  # fmt: skip
-"""Name -> (kind of job, its arguments beside `table` with their Spark types). `parameters` of an index are JSON."""
+"""Name -> (kind of job, its arguments beside `table` with their Spark types). `parameters` of an index are JSON.
+
+What no job does is done before (see `_BEFORE`)."""
 
 
 def described() -> list[dict[str, Any]]:
@@ -115,6 +119,19 @@ def _before_branch(uri: str, storage: Mapping[str, str], given: dict[str, Any]) 
     return [["name", given["name"]]] if (if_absent and is_there) or (if_exists and not is_there) else None
 
 
+def _set_primary_key(uri: str, storage: Mapping[str, str], given: dict[str, Any]) -> list[list[str]]:
+    """Which nothing enforces: what a merge without key columns goes by."""
+    columns = [str(name) for name in given.get("columns", ())]
+    if not columns or len(set(columns)) < len(columns):
+        raise InputError(f"set_primary_key: columns: expected names of columns, each once, got {columns}")
+    marks = {
+        name: {PRIMARY_KEY: "true", f"{PRIMARY_KEY}:position": str(place)} for place, name in enumerate(columns, start=1)
+    }
+    table = _opened(uri, storage)
+    table.update_field_metadata(marks)
+    return [["version", str(table.version)], ["columns", json.dumps(columns)]]
+
+
 def _opened(uri: str, storage: Mapping[str, str]) -> LanceDataset:
     from lance_core.dataset import dataset
 
@@ -125,6 +142,7 @@ _BEFORE: Mapping[str, Callable[[str, Mapping[str, str], dict[str, Any]], list[li
     "cleanup": _before_cleanup,
     "tag": _before_tag,
     "branch": _before_branch,
+    "set_primary_key": _set_primary_key,
 }
 """What a procedure takes that its job does not: turned into what the job takes, or done."""
 

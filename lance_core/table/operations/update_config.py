@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from lance_core.errors import InputError
+from lance_core.format.schema import Field, Schema, column_of, primary_key
 from lance_core.table.touches import Touches
 
 if TYPE_CHECKING:
@@ -58,9 +60,36 @@ class UpdateConfig:
         if self.schema_metadata_updates is not None:
             metadata = _merged_bytes(draft.schema.metadata, self.schema_metadata_updates)
             draft.schema = replace(draft.schema, metadata=metadata)
+        before = draft.schema
         for field_id, update in self.field_metadata_updates.items():
             metadata = _merged_bytes(draft.field(field_id).metadata, update)
             draft.set_field_metadata(field_id, metadata)
+        if primary_key(draft.schema) != primary_key(before):
+            _check_key(before, draft.schema)
+
+
+def _check_key(before: Schema, after: Schema) -> None:
+    """A primary key is set once, and of plain columns without nulls: all libraries hold to that."""
+
+    def places(schema: Schema) -> list[tuple[int, int]]:
+        return [(item.id, item.unenforced_primary_key_position) for item in primary_key(schema)]
+
+    if places(before) == places(after):
+        return
+    if places(before):
+        names = ", ".join(column_of(before, item.id) for item in primary_key(before))
+        raise InputError(f"the primary key of the table is ({names}) and cannot be changed", cure="Write a new table.")
+    for item in primary_key(after):
+        if after.children(item.id):
+            raise InputError(f"field {column_of(after, item.id)!r} has fields below it and cannot be of a primary key")
+        above: Field | None = item
+        while above is not None:
+            if above.nullable:
+                raise InputError(
+                    f"field {column_of(after, above.id)!r} may be null, and the primary key cannot",
+                    cure="Make it NOT NULL first.",
+                )
+            above = after.by_id.get(above.parent_id)
 
 
 def _merged_bytes(current: Mapping[str, bytes], update: MapUpdate) -> dict[str, bytes]:
