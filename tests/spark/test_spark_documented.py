@@ -96,6 +96,7 @@ ALTER TABLE users DROP COLUMN age;
 ALTER TABLE users DROP COLUMN IF EXISTS age;
 ALTER TABLE users RENAME COLUMN name TO full_name;
 ALTER TABLE users RENAME COLUMN full_name TO name;
+ALTER TABLE users SET UNENFORCED PRIMARY KEY (id);
 ALTER TABLE users ALTER COLUMN id DROP NOT NULL;
 ALTER TABLE users DROP COLUMNS (height, phone, created_at);
 
@@ -181,7 +182,6 @@ SELECT id, body, _distance, _score, _relevance_score FROM HYBRID_SEARCH(table =>
   ORDER BY _relevance_score DESC;
 SELECT * FROM HYBRID_SEARCH('lance.default.documents_of_words', array(0.12, 0.34, 0.56), 'lance', 5);
 
-ALTER TABLE users SET UNENFORCED PRIMARY KEY (id);
 DELETE FROM users;
 DROP TABLE users;
 DROP TABLE IF EXISTS users;
