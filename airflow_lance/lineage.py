@@ -5,6 +5,7 @@
     s3://lake/flights.lance      -> namespace "s3://lake", name "flights.lance"
     /data/flights.lance          -> namespace "file",      name "/data/flights.lance"
     outputs[0].facets["version"].datasetVersion == "7";  outputFacets["outputStatistics"].rowCount == 27004
+    outputs[0].outputFacets["lance_refresh"].failedRows == 2     of a refresh of declared columns
     outputs[0].facets["schema"].fields                   the columns of that version
     outputs[0].facets["columnLineage"].fields["twice"]   where they come from, for columns that are added and for merges
 """
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Touched:
-    """A table or a path of files, as far as a task knows it."""
+    """A table or a path of files, as far as a task knows it. `failed_rows`: for which a column's function failed."""
 
     uri: str
     version: int | None = None
     rows: int | None = None
     bytes: int | None = None
+    failed_rows: int | None = None
     schema: Any = None
     origins: Mapping[str, tuple[Origin, ...]] = field(default_factory=dict)
     joined_by: tuple[Origin, ...] = ()
@@ -121,6 +123,9 @@ def _output(kind: Any, item: Touched) -> Any:
     if item.rows is not None:
         module = import_module("openlineage.client.generated.output_statistics_output_dataset")
         told["outputStatistics"] = module.OutputStatisticsOutputDatasetFacet(rowCount=item.rows, size=item.bytes)
+    if item.failed_rows is not None:
+        facet = import_module("openlineage.client.generated.base").OutputDatasetFacet()
+        told["lance_refresh"] = facet.with_additional_properties(failedRows=item.failed_rows)
     return kind(namespace=namespace, name=name, facets=_facets(item), outputFacets=told)
 
 

@@ -38,7 +38,10 @@ def finish_refresh(
     return bounded(result)
 
 
-def rows_written(result: Mapping[str, Any]) -> int | None:
-    """The rows that a refresh wrote, counted for each column; None where nobody knows what it did."""
+def rows_told(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The rows that a refresh wrote and those that failed, counted for each column; None where nobody knows what it did."""
     columns = result["columns"].values()
-    return sum(counts["stale"] - counts["left"] + counts["unseen"] for counts in columns) if columns else None
+    if not columns:
+        return None, None
+    written = sum(counts["stale"] - counts["left"] + counts["unseen"] for counts in columns)
+    return written, sum(counts["failed_now"] for counts in columns)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_lance.compat import Context
-from airflow_lance.execution.refreshed import finish_refresh, require_own_publication, rows_written
+from airflow_lance.execution.refreshed import finish_refresh, require_own_publication, rows_told
 from airflow_lance.lineage import Touched
 from airflow_lance.operators.stage import LanceStageOperator
 
@@ -105,5 +105,6 @@ class LanceAddColumnsOperator(LanceStageOperator):
         if not self.maintained:
             return super()._finish(reference, spec, options, context)
         result = finish_refresh(self, reference, spec, options, context)
-        self._touched = Touched(spec.uri, version=result["version"], rows=rows_written(result))
+        rows, failed = rows_told(result)
+        self._touched = Touched(spec.uri, version=result["version"], rows=rows, failed_rows=failed)
         return result

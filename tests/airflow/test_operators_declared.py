@@ -148,6 +148,7 @@ def test_xcom_events_and_lineage_have_the_counts(uri: str) -> None:
     (output,) = task.get_openlineage_facets_on_complete(None).outputs
     assert output.facets["version"].datasetVersion == str(result["version"])
     assert output.outputFacets["outputStatistics"].rowCount == 6
+    assert output.outputFacets["lance_refresh"].failedRows == 1
 
 
 def test_it_takes_no_commit_task(uri: str) -> None:
