@@ -1,8 +1,8 @@
 """Runs that are deleted and made again, retries that are raised behind a clear, a mapped list that shrinks, a write that
 nobody commits: each with tables on the disk, and as `..._s3` with tables that the connection `lance_s3` reaches.
 
-Conf: `{"place": folder, "lake": folder of tables}`. The place has `part-<n>.parquet`; the file `raised` there, when it
-exists, is how many retries the task `raised` has.
+Conf: `{"place": folder, "lake": folder of tables}`. The place has `part-<n>.parquet`. The file `retries` (`retries_s3`)
+of the session's folder, when it exists, says how many retries the task `raised` has.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from airflow_lance.operators.garbage import LanceGarbageOperator
 PLACE, LAKE = "{{ dag_run.conf['place'] }}", "{{ dag_run.conf['lake'] }}"
 START = datetime(2013, 1, 1, tzinfo=timezone.utc)
 CONNECTIONS = {"": "lance_default", "_s3": "lance_s3"}
-RAISED = Path(os.environ["LANCE_TEST_PLACE"]) / "raised-retries"
-RETRIES = int(RAISED.read_text()) if RAISED.exists() else 0
+SESSION = Path(os.environ["LANCE_TEST_PLACE"])
 
 
 def shared(name: str, connection: str) -> dict[str, Any]:
@@ -61,10 +60,11 @@ for suffix, lance_conn_id in CONNECTIONS.items():
         ).expand(source=files(PLACE))
         each >> is_wanted() >> LanceCommitOperator(task_id="commit", staged=each.output, lance_conn_id=lance_conn_id)
 
+    raised = SESSION / f"retries{suffix}"
     with DAG(f"lance_raised{suffix}", schedule=None, start_date=START):
         LanceAppendOperator(
             task_id="raised",
-            retries=RETRIES,
+            retries=int(raised.read_text()) if raised.exists() else 0,
             retry_delay=timedelta(seconds=1),
             **shared("raised", lance_conn_id),
         )
