@@ -262,6 +262,16 @@ def _normalized(items: Any) -> Any:
     return None if length == 0 else items / length
 
 
+def _cube_root(number: Any) -> Any:
+    """To the last bit in all but one of a thousand, as officially: libraries of C differ from machine to machine."""
+    root = np.cbrt(number)
+    if root.dtype != np.float64:
+        return root
+    wide = root.astype(np.longdouble)
+    better = (wide - (wide * wide * wide - number) / (3 * wide * wide)).astype(np.float64)
+    return np.where(np.isfinite(better), better, root)
+
+
 _VECTORS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingProxyType(
     {
         "array_distance": (2, 2, _vectors(_distance)),
@@ -297,7 +307,7 @@ NUMBER_FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Value]]] = MappingP
         "atanh": (1, 1, _numpy(np.arctanh)),
         "cot": (1, 1, _numpy(lambda number: 1.0 / np.tan(number))),
         "pi": (0, 0, lambda: constant(math.pi)),
-        "cbrt": (1, 1, _numpy(np.cbrt)),
+        "cbrt": (1, 1, _numpy(_cube_root)),
         "degrees": (1, 1, _numpy(np.degrees)),
         "radians": (1, 1, _numpy(np.radians)),
         "signum": (1, 1, _float(pc.sign)),
