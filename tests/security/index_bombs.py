@@ -21,6 +21,7 @@ import shutil
 import struct
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -127,6 +128,12 @@ def bombs(good: Path) -> list[Bomb]:
         if path.is_file() and path.name != INDEX_CHECKSUMS
         for note, change in _changes(read(path))
     ]
+    # A message may have two places with one name: each is a claim of its own.
+    met: Counter[str] = Counter()
+    for number, bomb in enumerate(found):
+        met[str(bomb)] += 1
+        if met[str(bomb)] > 1:
+            found[number] = replace(bomb, note=f"{bomb.note}, place {met[str(bomb)]}")
     return sorted(found, key=lambda bomb: zlib.crc32(str(bomb).encode()))
 
 
