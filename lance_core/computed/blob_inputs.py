@@ -15,7 +15,7 @@ requested before its bytes are, so that a change between the two leaves the row 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,18 +90,6 @@ class BlobRows:
         return values, pa.StructArray.from_arrays([held, texts], fields=list(TOLD), mask=mask)
 
 
-def cut_by_bytes(sizes: Ints, most: int) -> Iterator[tuple[int, int]]:
-    """Neighbours that have `most` bytes together, or one that alone has more: first row and end of each run."""
-    first, total = 0, 0
-    for row, size in enumerate(sizes.tolist()):
-        if row > first and total + size > most:
-            yield first, row
-            first, total = row, 0
-        total += size
-    if first < len(sizes):
-        yield first, len(sizes)
-
-
 def _outside_texts(places: Sequence[BlobPlace | None]) -> list[str | None]:
     """What is known of the objects of somebody else's; None for other rows."""
     found: list[str | None] = [None] * len(places)
@@ -109,8 +97,7 @@ def _outside_texts(places: Sequence[BlobPlace | None]) -> list[str | None]:
     for store, files in _by_file(far).values():
         entries = each(store, [*files], lambda where, path: where.stat(path))
         for entry, (path, rows) in zip(entries, files.items(), strict=True):
-            tag = entry.tag.strip('"') if entry.tag else ""
-            known = f"tag {tag}" if tag else f"changed {entry.modified!r}"
+            known = f"tag {entry.tag}" if entry.tag else f"changed {entry.modified!r}"
             for row in rows:
                 if (place := places[row]) is not None:
                     found[row] = f"{store.uri}/{path} {place.start} {place.size} {entry.size} {known}"

@@ -9,7 +9,7 @@ A row that alone has more than a bound is a call of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_core.arrays import Ints
 from lance_core.arrow.row_sizes import row_sizes
+from lance_core.runs import runs_within
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,8 @@ class CallSizes:
         """Ascending places among the rows, a piece for each call."""
         if not self.costs:
             return [places[begin : begin + self.most_rows] for begin in range(0, len(places), self.most_rows)]
-        return [places[begin:end] for begin, end in self._runs(places)]
-
-    def _runs(self, places: Ints) -> Iterator[tuple[int, int]]:
-        costs = [(taken[places].tolist(), most) for taken, most in self.costs]
-        begin, totals = 0, [0] * len(costs)
-        for row in range(len(places)):
-            over = any(total + taken[row] > most for total, (taken, most) in zip(totals, costs, strict=True))
-            if row > begin and (over or row - begin == self.most_rows):
-                yield begin, row
-                begin, totals = row, [0] * len(costs)
-            totals = [total + taken[row] for total, (taken, _) in zip(totals, costs, strict=True)]
-        if begin < len(places):
-            yield begin, len(places)
+        costs = [([1] * len(places), self.most_rows), *((taken[places].tolist(), most) for taken, most in self.costs)]
+        return [places[begin:end] for begin, end in runs_within(*costs)]
 
 
 def bytes_of_rows(batch: pa.RecordBatch) -> Ints:

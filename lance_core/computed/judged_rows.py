@@ -23,11 +23,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrays import Bools
-from lance_core.computed.blob_inputs import TOLD, BlobRows, cut_by_bytes
-from lance_core.computed.evidence import RowStates, evidence_heads, input_digests, judge
+from lance_core.computed.blob_inputs import TOLD, BlobRows
+from lance_core.computed.evidence import HEAD_BYTES, RowStates, evidence_heads, input_digests, judge
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader
 from lance_core.format.schema import Field, Schema
 from lance_core.pages.rows import RowSelection
+from lance_core.runs import runs_within
 
 Need = Literal["known", "computed"]
 """Whose blobs are read: of rows that have evidence, or of those that are to be computed too."""
@@ -109,7 +110,7 @@ class RowJudge:
             needed = living & wanted & ~(before.fresh if retry_failed else before.fresh | before.failed)
         blobs = [BlobRows.of(self._reader, field, first, needed) for field in self._columns.blobs]
         sizes: Any = np.sum([found.sizes for found in blobs], axis=0, dtype=np.int64)
-        for begin, end in cut_by_bytes(sizes, most):
+        for begin, end in runs_within((sizes.tolist(), most)):
             part = batch if end - begin == batch.num_rows else batch.slice(begin, end - begin)
             loaded = [found.part(begin, end).load() for found in blobs]
             rows = self._judged(part, first + begin, loaded, needed[begin:end], wanted[begin:end])
@@ -129,9 +130,9 @@ class RowJudge:
         unread = wanted & ~is_read
         if (unread & there).any():
             proven = unread & there & self._proven()[first : first + batch.num_rows]
-            digests[proven, :8] = heads[proven]
+            digests[proven, :HEAD_BYTES] = heads[proven]
             unread &= ~proven
-        digests[unread, :8] = ~heads[unread]
+        digests[unread, :HEAD_BYTES] = ~heads[unread]
         living = self._living[first : first + batch.num_rows]
         return JudgedRows(first, given, told, living, self._judge(batch, digests), digests)
 

@@ -32,6 +32,7 @@ from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.sources.conform import Conformer
+from lance_core.runs import runs_within
 from lance_core.spark.options import SourceOptions, refuse_search
 from lance_core.spark.sizes import estimated_size
 from lance_core.wire.fragments import decode_fragment, encode_fragment
@@ -92,12 +93,12 @@ class TableReader:
         fragments = snapshot.manifest.fragments
         rows = self._options.rows_per_partition
         if rows is not None:
-            groups = group_fragments(fragments, [fragment.num_rows for fragment in fragments], rows)
+            groups = _groups([fragment.num_rows for fragment in fragments], rows)
             return self._described(snapshot, self._worth_reading(snapshot, groups))
         sizes = [_size_of(fragment) for fragment in fragments]
         # A little more than an even share: halves that are not quite equal are not three.
         share = sum(sizes) * 21 // (20 * (parallelism or os.cpu_count() or 1)) + 1
-        groups = group_fragments(fragments, sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
+        groups = _groups(sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
         return self._described(snapshot, self._worth_reading(snapshot, groups))
 
     def size_of(self, groups: Sequence[FragmentGroup]) -> int:
@@ -217,18 +218,9 @@ def open_read_snapshot(options: SourceOptions, *, at: tuple[str, int] | None = N
     return open_snapshot(options.uri, version=options.version, asof=options.asof, storage_options=options.storage)
 
 
-def group_fragments(fragments: Sequence[Fragment], sizes: Sequence[int], most: int) -> list[FragmentGroup]:
+def _groups(sizes: Sequence[int], most: int) -> list[FragmentGroup]:
     """Consecutive fragments in groups of at most `most`, in whatever unit `sizes` are; a larger fragment stands alone."""
-    groups: list[FragmentGroup] = []
-    start, total = 0, 0
-    for index, size in enumerate(sizes):
-        if index > start and total + size > most:
-            groups.append(FragmentGroup(start, index))
-            start, total = index, 0
-        total += size
-    if start < len(fragments):
-        groups.append(FragmentGroup(start, len(fragments)))
-    return groups
+    return [FragmentGroup(start, end) for start, end in runs_within((sizes, most))]
 
 
 def _size_of(fragment: Fragment) -> int:

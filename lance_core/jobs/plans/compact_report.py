@@ -25,6 +25,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.jobs.specs.edits import CompactSpec
+from lance_core.runs import runs_within
 
 _NO_BOUND = 1 << 63
 PAGE_BYTES = 8 * 1024 * 1024
@@ -78,15 +79,8 @@ def cut_groups(plan: CompactionGroups, spec: CompactSpec) -> CompactionGroups:
 
 
 def _cut(group: Sequence[Fragment], max_bytes: int, max_rows: int) -> list[Group]:
-    parts: list[list[Fragment]] = [[]]
-    size = rows = 0
-    for fragment in group:
-        if parts[-1] and (size + bytes_of(fragment) > max_bytes or rows + fragment.physical_rows > max_rows):
-            parts.append([])
-            size = rows = 0
-        parts[-1].append(fragment)
-        size, rows = size + bytes_of(fragment), rows + fragment.physical_rows
-    return [tuple(part) for part in parts]
+    sizes, rows = [bytes_of(fragment) for fragment in group], [fragment.physical_rows for fragment in group]
+    return [tuple(group[start:end]) for start, end in runs_within((sizes, max_bytes), (rows, max_rows))]
 
 
 def compaction_report(snapshot: Snapshot, spec: CompactSpec) -> dict[str, Any]:

@@ -56,6 +56,7 @@ from lance_core.pages.read.miniblock import as_levels, decode_chunks, decode_pic
 from lance_core.pages.rows import expand_ranges
 from lance_core.pages.select import check_slots, select_entries, whole_leaf
 from lance_core.pages.value_slots import slice_slots
+from lance_core.runs import runs_within
 
 MAX_ITEMS = 1 << 18
 """More items in all are not worth joining: the pages' own cost no longer shows, and other threads want some of them."""
@@ -63,14 +64,7 @@ MAX_ITEMS = 1 << 18
 
 def groups(num_items: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs [start, end) of neighbouring pages of so many items that are scanned together."""
-    start = total = 0
-    for number, count in enumerate(num_items):
-        if number > start and total + count > MAX_ITEMS:
-            yield start, number
-            start, total = number, 0
-        total += count
-    if start < len(num_items):
-        yield start, len(num_items)
+    return runs_within((num_items, MAX_ITEMS))
 
 
 def scan_lists(pages: Sequence[Page], codecs: Codecs) -> Fetch[list[Leaf]]:
