@@ -19,12 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arrow_numpy import arrow_of
-from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.fragments import DeclaredColumn, FragmentWork
 from lance_core.computed.limits import Meter
-from lance_core.computed.moves import MovedRows
 from lance_core.computed.results import Results
-from lance_core.computed.signatures import FreshNote
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.format.fragment import Fragment
@@ -70,11 +67,8 @@ def canary_rows(
     before = f"{value.name}_before"
     while before in column.input_names:
         before += "_"
-    blobs = {item.name for item in blob_fields(snapshot.manifest.schema, column.declaration.inputs)}
-    moves = None
-    if blobs:
-        note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
-        moves = MovedRows(snapshot, note, column.all_ids(snapshot.manifest.schema))
+    blobs = {item.name for item in column.blobs(snapshot.manifest.schema)}
+    moves = column.moved_rows(snapshot)
     found: list[pa.Table] = []
     for fragment in fragments:
         if not most:

@@ -30,6 +30,7 @@ from lance_core.computed.calls import Engine, settle
 from lance_core.computed.declaration import Declaration, declaration_of
 from lance_core.computed.evidence import (
     FAILED,
+    HEAD_BYTES,
     NOT_WANTED,
     RowStates,
     evidence_array,
@@ -44,6 +45,7 @@ from lance_core.computed.judged_rows import JudgedColumns, JudgedRows, Need, Row
 from lance_core.computed.lancedb_record import proof_of
 from lance_core.computed.moves import MovedRows
 from lance_core.computed.results import Results
+from lance_core.computed.signatures import FreshNote
 from lance_core.dataset.columns.column_files import write_batches
 from lance_core.dataset.scan.projection import needs_of
 from lance_core.dataset.snapshot.fragment_reader import FragmentReader
@@ -88,6 +90,18 @@ class DeclaredColumn:
     def all_ids(self, schema: Schema) -> frozenset[int]:
         """Those, and the fields that it reads."""
         return self.written_ids(schema) | needs_of(schema, self.declaration.inputs).field_ids
+
+    def blobs(self, schema: Schema) -> tuple[Field, ...]:
+        """The blob columns among its inputs."""
+        return blob_fields(schema, self.declaration.inputs)
+
+    def moved_rows(self, snapshot: Snapshot) -> MovedRows | None:
+        """What the log proves of rows whose blobs were read before; None where no blobs are read."""
+        schema = snapshot.manifest.schema
+        if not self.blobs(schema):
+            return None
+        note = FreshNote(snapshot.store, self.declaration.id, self.declaration.identity)
+        return MovedRows(snapshot, note, self.all_ids(schema))
 
     def is_proven(self, fragment: Fragment, schema: Schema) -> bool:
         """Whether the values of a fragment are taken over as they are."""
@@ -207,7 +221,7 @@ class FragmentWork:
         living[reader.deleted] = False
         where = column.declaration.where
         self._where = parse_filter(where, self._snapshot.arrow_schema) if where else None
-        blobs = blob_fields(schema, column.declaration.inputs)
+        blobs = column.blobs(schema)
         unread = frozenset(item.id for blob in blobs for item in schema.descend(blob.id))
         source = (needs_of(schema, column.declaration.inputs).field_ids - unread) | self._written
         names = column.input_names, blobs, column.value.name, column.evidence.name
@@ -243,7 +257,7 @@ class FragmentWork:
         batch, stale = rows.batch, np.flatnonzero(~rows.states.fresh & rows.living)
         wanted = stale[self._is_wanted(batch, stale)]
         counts.not_wanted += len(stale) - len(wanted)
-        blobs = {item.name for item in blob_fields(self._snapshot.manifest.schema, self._column.declaration.inputs)}
+        blobs = {item.name for item in self._column.blobs(self._snapshot.manifest.schema)}
         size = batch.select([name for name in self._column.input_names if name not in blobs]).nbytes
         counts.bytes_wanted += size * len(wanted) // max(1, batch.num_rows)
         if blobs:
@@ -390,8 +404,8 @@ class FragmentWork:
 
 
 def _told(digests: Any) -> list[str]:
-    """The first half of each digest, which is what evidence has of it, in hex."""
-    return [row[:8].tobytes().hex() for row in digests]
+    """Of each digest what evidence has of it, in hex."""
+    return [row[:HEAD_BYTES].tobytes().hex() for row in digests]
 
 
 def _stale(states: RowStates, living: Bools, *, retry_failed: bool) -> Any:

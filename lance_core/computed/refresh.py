@@ -24,10 +24,10 @@ import numpy as np
 
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.naming import data_path
-from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.canary import Canary, canary_rows
 from lance_core.computed.declaration import declaration_of, find_declared, in_order
 from lance_core.computed.declare import give_evidence
+from lance_core.computed.evidence import HEAD_BYTES
 from lance_core.computed.failures import FailedNote, read_failed, write_failed
 from lance_core.computed.fragments import DeclaredColumn, PassResult, RowCounts, declared_column
 from lance_core.computed.lancedb_record import has_record, proven_fragments
@@ -48,8 +48,6 @@ from lance_core.table.operations.update import Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 _ROUNDS = 40
-_HEAD_DIGITS = 16
-"""Of a digest in hex, so many are what evidence has of it."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +205,7 @@ class _ColumnRefresh:
         note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
         ids = column.all_ids(snapshot.manifest.schema)
         self._report.column_ids[self._name] = column.declaration.id
-        self._reads_blobs = bool(blob_fields(snapshot.manifest.schema, column.declaration.inputs))
+        self._reads_blobs = bool(column.blobs(snapshot.manifest.schema))
         due = self._due(snapshot, note, ids)
         if due and self._recorded is not None and column.declaration.kind == "sql" and not column.declaration.where:
             column = replace(column, proven=proven_fragments(*self._recorded))
@@ -367,7 +365,7 @@ class _ColumnRefresh:
         tried = {row.digest for row in rows}
         rows += [
             row for row in before.rows
-            if row.digest not in tried and (not is_whole or row.digest[: _HEAD_DIGITS] in self._kept_failed)
+            if row.digest not in tried and (not is_whole or row.digest[: 2 * HEAD_BYTES] in self._kept_failed)
         ]  # fmt: skip
         if rows or before.rows:
             write_failed(snapshot.store, column_id, rows)

@@ -17,7 +17,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_core.commit.naming import COLUMNS
-from lance_core.computed.blob_inputs import blob_fields
 from lance_core.computed.cache import CacheListing, ValueCache
 from lance_core.computed.calls import Engine, settle
 from lance_core.computed.declaration import Declaration
@@ -27,7 +26,6 @@ from lance_core.computed.limits import Meter, Pace
 from lance_core.computed.models import Models
 from lance_core.computed.moves import MovedRows
 from lance_core.computed.results import Results, is_waiting, remove_results
-from lance_core.computed.signatures import FreshNote
 from lance_core.dataset.snapshot.fragment_reader import reader_of
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import LanceError
@@ -97,7 +95,7 @@ class HereWorkers:
         self._results: Results | None = None
         self._trial: Results | None = None
         self._column: tuple[Declaration, pa.DataType] | None = None
-        self._moves: tuple[Snapshot, MovedRows] | None = None
+        self._moves: tuple[Snapshot, MovedRows | None] | None = None
 
     def look(
         self, snapshot: Snapshot, column: DeclaredColumn, fragments: Sequence[Fragment], meter: Meter
@@ -167,11 +165,10 @@ class HereWorkers:
 
     def _moves_of(self, snapshot: Snapshot, column: DeclaredColumn) -> MovedRows | None:
         """What the log proves of rows whose blobs were read before; None where everything is to be read."""
-        if self._options.deep or not blob_fields(snapshot.manifest.schema, column.declaration.inputs):
+        if self._options.deep:
             return None
         if self._moves is None or self._moves[0] is not snapshot:
-            note = FreshNote(snapshot.store, column.declaration.id, column.declaration.identity)
-            self._moves = snapshot, MovedRows(snapshot, note, column.all_ids(snapshot.manifest.schema))
+            self._moves = snapshot, column.moved_rows(snapshot)
         return self._moves[1]
 
     def _engine_of(self, snapshot: Snapshot, column: DeclaredColumn, meter: Meter) -> Engine:
