@@ -25,6 +25,8 @@ from lance_core.format.declared import EVIDENCE_SIZE
 from lance_core.pick import take
 
 FAILED, NOT_WANTED = 1, 2
+HEAD_BYTES = 8
+"""Of a digest so many bytes, its first ones, are in the evidence of a row."""
 _RESERVED = 4
 _VALUE = b"lance:value".ljust(16, b"\0")
 _SECOND = b"lance:second"
@@ -80,28 +82,29 @@ def value_marks(values: Any) -> Any:
 
 def evidence_array(digests: Digests, marks: Any) -> Any:
     """The column: fixed-size binary, no nulls."""
-    data = np.concatenate([digests[:, :8], np.ascontiguousarray(marks, "<u4").view(np.uint8).reshape(-1, 4)], axis=1)
+    tails = np.ascontiguousarray(marks, "<u4").view(np.uint8).reshape(-1, 4)
+    data = np.concatenate([digests[:, :HEAD_BYTES], tails], axis=1)
     kind = pa.binary(EVIDENCE_SIZE)
     return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(np.ascontiguousarray(data).tobytes())])
 
 
 def is_not_wanted(evidence: Any) -> Bools:
     """For each row whether its evidence says that `where` left it out."""
-    wanted: Bools = _bytes_of(evidence)[:, 8:].copy().view("<u4").ravel() == NOT_WANTED
+    wanted: Bools = _bytes_of(evidence)[:, HEAD_BYTES:].copy().view("<u4").ravel() == NOT_WANTED
     return wanted
 
 
 def evidence_heads(evidence: Any) -> tuple[Bools, Any]:
     """Which rows have evidence, and the eight bytes of each that are of the definition and the inputs."""
-    return numpy_of(evidence.is_valid(), may_copy=True), _bytes_of(evidence)[:, :8]
+    return numpy_of(evidence.is_valid(), may_copy=True), _bytes_of(evidence)[:, :HEAD_BYTES]
 
 
 def judge(evidence: Any, digests: Digests, values: Any | None) -> RowStates:
     """What the evidence of rows says, given the digests of their inputs now. `values` None: they are not compared."""
     there = numpy_of(evidence.is_valid(), may_copy=True)
     stored = _bytes_of(evidence)
-    same = there & (stored[:, :8] == digests[:, :8]).all(axis=1)
-    marks = stored[:, 8:].copy().view("<u4").ravel()
+    same = there & (stored[:, :HEAD_BYTES] == digests[:, :HEAD_BYTES]).all(axis=1)
+    marks = stored[:, HEAD_BYTES:].copy().view("<u4").ravel()
     failed = same & (marks == FAILED)
     overwritten = np.zeros(len(stored), np.bool_)
     asked = np.flatnonzero(same & ~failed)
