@@ -19,13 +19,19 @@ from lance_core.fetch import Buffer, ByteRange
 class StoreEntry:
     """One object of a listing: path below the store's root, size in bytes, seconds since the epoch when last changed.
 
-    `tag` stands for the content where the store keeps one (an ETag): the same tag at the same path, the same bytes.
+    `tag` stands for the content where the store keeps one (an ETag, by `plain_tag`): the same tag at the same path, the same
+    bytes.
     """
 
     path: str
     size: int
     modified: float
     tag: str | None = None
+
+
+def plain_tag(tag: str | None) -> str | None:
+    """A tag without its quotes: Azure has them in a header, and in a listing it has none."""
+    return None if tag is None else tag.strip('"')
 
 
 class StoreWriter(Protocol):

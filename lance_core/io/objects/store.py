@@ -58,7 +58,7 @@ from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote.errors import Redactor, Retries, put_settled, retrying
 from lance_core.io.remote.probes import Probes
-from lance_core.io.store import StoreEntry
+from lance_core.io.store import StoreEntry, plain_tag
 from lance_core.io.threads import settled
 from lance_core.io.waiting import attended
 from lance_core.shortage import is_shortage
@@ -165,7 +165,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
         """One request, which tells the object's tag."""
         full = self._full(path)
         found = self._again(path, lambda client: obstore.head(client, full))
-        return StoreEntry(path, int(found["size"]), found["last_modified"].timestamp(), _plain(found.get("e_tag")))
+        return StoreEntry(path, int(found["size"]), found["last_modified"].timestamp(), plain_tag(found.get("e_tag")))
 
     def put(self, path: str, data: Buffer, *, durable: bool = True) -> None:
         """One request."""
@@ -298,7 +298,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
         for item in self._items(prefix, folder, None):
             if item["path"] != folder:  # an empty object that stands for the folder
                 modified = item["last_modified"].timestamp()
-                yield StoreEntry(item["path"][size:], item["size"], modified, _plain(item.get("e_tag")))
+                yield StoreEntry(item["path"][size:], item["size"], modified, plain_tag(item.get("e_tag")))
 
     def _names(self, folder: str, after: str | None) -> Iterator[str]:
         full = self._full_prefix(folder)
@@ -501,8 +501,3 @@ def _shown(text: str, error: Exception) -> str:
     kind = "" if type(error) is theirs.GenericError else f"{type(error).__name__}: "
     told = [" ".join(short.split()), " ".join(unescape(found[1]).split()) if found else ""]
     return kind + ": ".join(part for part in told if part)
-
-
-def _plain(tag: str | None) -> str | None:
-    """A tag without its quotes: Azure has them in a header, and in a listing it has none."""
-    return None if tag is None else tag.strip('"')

@@ -66,7 +66,7 @@ from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, put_
 from lance_core.io.remote.probes import probes
 from lance_core.io.remote.renewal import renews_keys
 from lance_core.io.remote.writer import RemoteWriter, put_by_name
-from lance_core.io.store import Store, StoreEntry
+from lance_core.io.store import Store, StoreEntry, plain_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class RemoteStore:
         """One request, which tells the object's tag where the file system does."""
         info = self._info(path)
         tag = next((info[name] for name in ("ETag", "etag", "e_tag") if isinstance(info.get(name), str)), None)
-        return StoreEntry(path, int(info["size"]), _modified(info), tag)
+        return StoreEntry(path, int(info["size"]), _modified(info), plain_tag(tag))
 
     def _info(self, path: str) -> Mapping[str, Any]:
         full = self._full(path)
