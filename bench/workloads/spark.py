@@ -48,20 +48,27 @@ def prepare_environment() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(repository), os.environ.get("PYTHONPATH", "")]))
 
 
-def open_session() -> Any:
-    """Spark on two cores of this machine, with this Python."""
+def session_builder() -> Any:
+    """Of a Spark on two cores of this machine, with this Python."""
     prepare_environment()
     from pyspark.sql import SparkSession
 
-    from lance_core.spark.source import register
-
     builder: Any = SparkSession.builder
-    spark = (
+    return (
         builder.master("local[2]")
         .appName("bench")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "4g")
         .config("spark.log.level", "ERROR")
+    )
+
+
+def open_session() -> Any:
+    """A session with the Python source."""
+    from lance_core.spark.source import register
+
+    spark = (
+        session_builder()
         # Arrow's own bounds checks in the JVM, for both contenders alike (docs/spark.md).
         .config("spark.driver.extraJavaOptions", ARROW_UNCHECKED)
         # As the entry that operators submit sets it.

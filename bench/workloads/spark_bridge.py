@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from bench.measure import Case
 from bench.workloads.mixed import make_table
-from bench.workloads.spark import FILES, prepare_environment
+from bench.workloads.spark import FILES, session_builder
 
 OURS = "lance.DefaultSource"
 """The bridge by its class: with lance-spark's jar, `lance` is the name of its source."""
@@ -54,19 +54,11 @@ def _has(jars: list[str], name: str) -> bool:
 
 
 def _open_session(jars: list[str], folder: Path) -> Any:
-    prepare_environment()
-    from pyspark.sql import SparkSession
-
     from lance_core.spark.bridge import configure
 
-    builder: Any = SparkSession.builder
     builder = (
-        builder.master("local[2]")
-        .appName("bench")
-        .config("spark.ui.enabled", "false")
+        session_builder()
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "4g")
-        .config("spark.log.level", "ERROR")
         .config("spark.jars", ",".join(jars))
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
