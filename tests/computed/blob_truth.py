@@ -10,14 +10,10 @@ read but those that were computed.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import datetime as dt
 import hashlib
-import logging
 import random
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +26,7 @@ import lance_core
 from lance_core import blob_array, blob_field
 from lance_core.computed import blob_inputs
 from tests.computed.dying_store import dies_at
-from tests.computed.truth import Tally
+from tests.computed.truth import main
 
 FUNCTION = "tests.computed.blob_truth:stand_in"
 MOST_BYTES, MOST_ROWS = 5_000, 4
@@ -362,33 +358,5 @@ def run(seed: int, actors: tuple[str, ...], folder: str, *, steps: int = 20) -> 
     return world
 
 
-def main() -> None:
-    """Run seeds, and say which failed."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", default="0:100")
-    parser.add_argument("--actors", default="ours,pylance")
-    parser.add_argument("--folder", type=Path, help="where tables are made")
-    parser.add_argument("--tally", type=Path, help="a file that counts histories, which are not run twice")
-    given = parser.parse_args()
-    logging.disable(logging.WARNING)
-    pa.set_cpu_count(1)
-    first, last = map(int, given.seeds.split(":"))
-    tally = Tally(given.tally)
-    for seed in range(first, last):
-        if (given.actors, seed) in tally.done:
-            continue
-        folder = tempfile.mkdtemp(dir=given.folder)
-        try:
-            run(seed, tuple(given.actors.split(",")), folder)
-        except AssertionError as error:
-            print(error, flush=True)
-            tally.add(given.actors, seed, is_fine=False)
-        else:
-            tally.add(given.actors, seed, is_fine=True)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    print(tally.told(given.actors))
-
-
 if __name__ == "__main__":
-    main()
+    main(run)

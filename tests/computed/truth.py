@@ -634,7 +634,7 @@ class Tally:
         return f"{len(found)} histories by {actors}: {len(failed)} failed{f', seeds {failed}' if failed else ''}"
 
 
-def main() -> None:
+def main(run: Callable[..., Any] = run) -> None:
     """Run seeds, and say which failed. Of the time of a history a third goes to a disk: give a folder in memory."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", default="0:100")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pytest
 from airflow_stack import AirflowStack
 
 from lance_core.io.resolve import resolve_store
@@ -68,3 +69,13 @@ def s3_lake(stack: AirflowStack, endpoint: str) -> Iterator[Lake]:
         yield Lake(f"s3://{new_bucket(endpoint)}", "_s3", options)
     finally:
         stack.call("DELETE", f"connections/{CONNECTION}")
+
+
+@contextmanager
+def lake_of(request: pytest.FixtureRequest, stack: AirflowStack, folder: Path) -> Iterator[Lake]:
+    """That of a fixture with the parameter "disk" or "s3"."""
+    if request.param == "disk":
+        yield disk_lake(folder)
+        return
+    with s3_lake(stack, request.getfixturevalue("moto_endpoint")) as found:
+        yield found

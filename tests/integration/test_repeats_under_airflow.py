@@ -4,21 +4,20 @@ forgotten write, under a real scheduler: with tables on the disk and on an emula
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow_stack import AirflowStack, StackError
-from lakes import Lake, disk_lake, s3_lake
+from lakes import Lake, lake_of
 
 
 @pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.slow)])
 def lake(request: pytest.FixtureRequest, stack: AirflowStack, tmp_path: Path) -> Iterator[Lake]:
     """On the disk or on S3."""
-    is_s3 = request.param == "s3"
-    with s3_lake(stack, request.getfixturevalue("moto_endpoint")) if is_s3 else nullcontext(disk_lake(tmp_path)) as found:
+    with lake_of(request, stack, tmp_path) as found:
         yield found
 
 

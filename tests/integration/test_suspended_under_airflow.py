@@ -11,13 +11,13 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from airflow_stack import AirflowStack
-from lakes import Lake, disk_lake, s3_lake
+from lakes import Lake, lake_of
 from suspended_function import FIRST
 
 import lance_core
@@ -51,9 +51,7 @@ def impatient(place: Path) -> Iterator[AirflowStack]:
 
 @pytest.fixture(params=["disk", "s3"])
 def lake(request: pytest.FixtureRequest, impatient: AirflowStack, tmp_path: Path) -> Iterator[Lake]:
-    is_s3 = request.param == "s3"
-    place = s3_lake(impatient, request.getfixturevalue("moto_endpoint")) if is_s3 else nullcontext(disk_lake(tmp_path))
-    with place as found:
+    with lake_of(request, impatient, tmp_path) as found:
         yield found
 
 
