@@ -92,7 +92,8 @@ def test_docstrings_list_parameters_that_exist() -> None:
     for where, names, arguments in found:
         assert names, where
         if arguments is not None and arguments.kwarg is None:
-            taken = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            more = [] if arguments.vararg is None else [arguments.vararg]
+            taken = {item.arg for item in (*arguments.posonlyargs, *arguments.args, *more, *arguments.kwonlyargs)}
             assert names <= taken, where
 
 
