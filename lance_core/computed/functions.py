@@ -229,9 +229,19 @@ def _names(expr: Any) -> set[str]:
 
 
 def code_digest(found: Any) -> str:
-    """The digest of the module that a function is defined in, "" where its source cannot be read. It only warns."""
+    """The digest of the module that a function is defined in, "" where its source cannot be read. It only warns.
+
+    A file that was loaded under another name than its own, such as a script or a DAG file, holds much else: there the
+    function's own source counts.
+    """
     try:
-        path = inspect.getsourcefile(inspect.unwrap(found))
-        return "" if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        inner = inspect.unwrap(found)
+        path = inspect.getsourcefile(inner)
+        if path is None:
+            return ""
+        code = Path(path).read_bytes()
+        if Path(path).stem not in (inner.__module__.rpartition(".")[2], "__init__"):
+            code = inspect.getsource(inner).encode()
+        return hashlib.sha256(code).hexdigest()[:16]
     except (OSError, TypeError):
         return ""

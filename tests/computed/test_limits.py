@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import linecache
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,13 @@ import pytest
 
 import lance_core
 from lance_core.computed.failures import MAX_ROWS, FailedNote, FailedRows, read_failed, write_failed
+from lance_core.computed.functions import code_digest
 from lance_core.computed.limits import Meter, Pace, SpendingLimits
 from lance_core.computed.policies import ErrorPolicy, seconds_before, shown_error
 from lance_core.errors import InputError
 from lance_core.io.local.store import LocalStore
+from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.columns import DeclareColumnSpec
 from lance_core.maintenance.erasure import Erasure, erase, find_holders
 from tests.computed.work import NAME, declare, refresh, write_numbers
 
@@ -277,6 +282,40 @@ def test_code_that_changed_under_a_version_is_told(uri: str, tmp_path: Path, mon
     report = lance_core.refresh_columns(uri, functions=[name])
     assert (report.code_changed, report.stale) == (["z"], 1)
     assert "its version '' did not" in caplog.text
+
+
+def test_a_job_that_declares_code_that_changed_says_so_once(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = tmp_path / "declared_model.py"
+    module.write_text("def work(batch):\n    return batch.column('x')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = DeclareColumnSpec(uri=uri, column="z", function="declared_model:work", inputs=("x",), data_type="bigint")
+    run_job(spec)
+    assert "changed" not in caplog.text
+    module.write_text("def work(batch):\n    return batch.column('x')  # as before, or not\n")
+    for _ in range(2):
+        run_job(spec)
+    assert caplog.text.count("the code of declared_model:work changed, the version '' of column 'z'") == 1
+
+
+def test_of_a_file_that_is_no_module_the_functions_own_code_counts(tmp_path: Path) -> None:
+    """A DAG file is loaded under a name that is not its own, and changes with every task in it."""
+
+    def digest(text: str, name: str) -> str:
+        path = tmp_path / "reviews.py"
+        path.write_text(text)
+        linecache.checkcache()
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return code_digest(module.words)
+
+    work, other = "def words(batch):\n    return batch\n", "\nLATER = 1\n"
+    assert digest(work, "prefixed_1_reviews") == digest(work + other, "prefixed_2_reviews")
+    assert digest(work, "prefixed_3_reviews") != digest(work.replace("return", "return  "), "prefixed_4_reviews")
+    assert digest(work, "reviews") != digest(work + other, "reviews")
 
 
 def test_a_dry_run_tells_rows_and_bytes(uri: str) -> None:

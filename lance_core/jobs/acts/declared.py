@@ -32,7 +32,8 @@ def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
         return _report(spec, snapshot.version, declared=False, skipped=True)
     known = next((item for item in declared_fields(snapshot.manifest.schema) if item.name == spec.column), None)
     before = None if known is None else declaration_of(known)
-    functions = _loadable(spec.function)
+    held = {} if runner is None else runner.functions
+    functions = held if spec.function in held else _loadable(spec.function)
     arguments: dict[str, Any] = {
         "sql": spec.sql,
         "function": spec.function,
@@ -55,6 +56,15 @@ def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
     made, _ = declaration(snapshot, spec.column, **arguments)
     if before is not None and made.identity == before.identity and _rest(made) == _rest(before) and not spec.trust_existing:
         return _report(spec, snapshot.version, declared=False)
+    if before is not None and made.identity == before.identity and before.code and made.code and before.code != made.code:
+        log.warning(
+            "the code of %s changed, the version %r of column %r of %s did not: no row is computed again for it. "
+            "Declare it with another version if it means something else now.",
+            spec.function,
+            spec.version,
+            spec.column,
+            spec.uri,
+        )
     if before is not None and made.identity != before.identity and not (spec.confirm or spec.trust_existing):
         raise InputError(
             f"column {spec.column!r} of {spec.uri} is declared otherwise, and by the new definition all its "
