@@ -20,7 +20,10 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [_modules("sensors", "health", "index", "partitions", "rows", "staged", "tag", "version")],
         "hooks": [_modules("hooks", "lance")],
         "triggers": [_modules("triggers", "condition", "staging", "version")],
-        "task-decorators": [{"name": "lance", "class-name": "airflow_lance.decorators.lance.lance_task"}],
+        "task-decorators": [
+            {"name": "lance", "class-name": "airflow_lance.decorators.lance.lance_task"},
+            {"name": "lance_column", "class-name": "airflow_lance.decorators.column.lance_column_task"},
+        ],
         "extra-links": ["airflow_lance.links.LancePageLink"],
         "cli": ["airflow_lance.commands.get_lance_commands"],
         "connection-types": [_CONNECTION],

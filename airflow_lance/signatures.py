@@ -185,6 +185,27 @@ class DecoratedArguments(_AnyTask, _Store, _Staging, _Writing, total=False):
     batch_size: int | str | None
 
 
+class ColumnArguments(_AnyTask, _Store, total=False):
+    """Those of `@task.lance_column` besides the declaration: the operator that refreshes has the meaning of each."""
+
+    task_id: str
+    trigger_rule: str
+    gates: Sequence[Mapping[str, Any]]
+    key: str
+    idempotency_key: str | None
+    on_clear: OnClear | None
+    commit_every: int | str | None
+    deep: bool
+    retry_failed: bool
+    max_rows: int | str | None
+    max_seconds: float | str | None
+    max_spent: Mapping[str, float] | None
+    concurrency: int | None
+    calls_per_second: float | None
+    canary: int | str | None
+    canary_fragments: int | None
+
+
 class PolicyArguments(TaskArguments, total=False):
     """Those of the tasks of a maintenance run."""
 

@@ -326,9 +326,9 @@ def revealed(options: Options) -> dict[str, str]:
     return reveal_all({name: as_secret(value, where=name) for name, value in options.items()})
 
 
-def make_runner(options_of: OptionsOf) -> LocalRunner:
+def make_runner(options_of: OptionsOf, *, functions: Mapping[str, Any] | None = None) -> LocalRunner:
     """What carries specs out in this process, with the storage options of each Lance table that they read."""
-    return LocalRunner(options_of)
+    return LocalRunner(options_of, functions=functions)
 
 
 def query(sql: str, tables: Mapping[str, SourceSpec], *, options_of: OptionsOf) -> pa.RecordBatchReader:

@@ -322,10 +322,12 @@ def failed_rows(uri: Uri, column: str, *, storage_options: Mapping[str, str] | N
     return read_failed(snapshot.store, column_id) if declared.is_column_id(column_id) else FailedRows()
 
 
-def loader(functions: Functions | None) -> Load:
-    """What loads a function that a table names, where the caller or the deployment allows it."""
+def loader(functions: Functions | None, *, held: Mapping[str, Any] | None = None) -> Load:
+    """What loads a function that a table names, where the caller or the deployment allows it; those of `held` are loaded."""
 
     def load(name: str) -> Any:
+        if held is not None and name in held:
+            return held[name]
         if isinstance(functions, Mapping) and name in functions:
             return functions[name]
         if name not in (functions or ()) and not allowed_callables():

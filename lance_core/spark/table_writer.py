@@ -46,7 +46,7 @@ from lance_core.jobs.runtime.lifecycle import (
     open_attempt,
 )
 from lance_core.jobs.runtime.local_runner import LocalRunner
-from lance_core.jobs.runtime.protocols import Shape, TaskResult
+from lance_core.jobs.runtime.protocols import Runner, Shape, TaskResult
 from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.identity import random_identity
@@ -70,7 +70,7 @@ class _Written:
     files: tuple[SourceFile, ...] = ()
 
 
-class _Planner:
+class _Planner(Runner):
     """The runner's part that planning needs."""
 
     name = "spark source"

@@ -18,6 +18,7 @@ import pytest
 import airflow_lance
 from airflow_lance import compat
 from airflow_lance.compat import BaseOperator, TaskGroup
+from airflow_lance.decorators.column import _KeepsAColumn
 from airflow_lance.decorators.lance import _WritesWhatAFunctionReturns
 from airflow_lance.get_provider_info import get_provider_info
 from airflow_lance.operators.immediate import LanceImmediateOperator
@@ -87,6 +88,7 @@ def test_the_matrix_dag_uses_every_operator_and_sensor(matrix: Any) -> None:
     missing = {kind for kind in _offered() if not any(issubclass(one, kind) for one in used)}
     assert missing == set()
     assert any(issubclass(kind, _WritesWhatAFunctionReturns) for kind in used), "@task.lance"
+    assert any(issubclass(kind, _KeepsAColumn) for kind in used), "@task.lance_column"
 
 
 def test_the_modules_that_airflow_knows_are_those_on_disk() -> None:

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DAG = """
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -19,6 +20,7 @@ from airflow_lance import (
     LanceAddColumnsOperator, LanceAppendOperator, LanceCleanupOperator, LanceMergeOperator, LanceOverwriteOperator,
     LanceTransaction, LanceVersionSensor,
 )
+from airflow_lance.decorators.column import lance_column_task
 from airflow_lance.decorators.lance import lance_task
 from airflow_lance.maintenance import LanceMaintenance
 
@@ -51,6 +53,18 @@ with DAG("typed", schedule=None):
     @lance_task(uri="t.lance", schema_drfit="fail")  # schema_drfit
     def third() -> list[dict[str, int]]:
         return [{"id": 1}]
+
+    @lance_column_task(uri="t.lance", column="n", inputs=["a"], version="1", max_rows=10, pool="p")
+    def computed(batch: Any, minimum: int) -> Any:
+        return batch
+
+    @lance_column_task(uri="t.lance", column="n", inputs=["a"], max_row=10)  # max_row
+    def bounded(batch: Any) -> Any:
+        return batch
+
+    @lance_column_task(uri="t.lance", column="n", inputs=["a"], execution="spark-submit")  # execution
+    def far(batch: Any) -> Any:
+        return batch
 """
 """A comment at the end of a line is the argument that is wrong in it."""
 
@@ -80,6 +94,6 @@ def test_each_wrong_argument_is_found_and_no_right_one(tmp_path: Path) -> None:
     wrong = {
         number: line.rpartition("# ")[2] for number, line in enumerate(DAG.splitlines(), 1) if re.search(r"\)  # \w+$", line)
     }
-    assert len(wrong) == 10
+    assert len(wrong) == 12
     assert sorted(found) == sorted(wrong), done.stdout + done.stderr
     assert [message for number, message in found.items() if f'"{wrong[number]}"' not in message] == []

@@ -72,7 +72,7 @@ def refresh_as(spec: JobSpec, refresh: RefreshColumnsSpec, runner: Runner) -> St
     """Refresh as the work of a job, whose identity counts as committed then; the reference to it."""
     store = resolve_store(refresh.uri, refresh.resolved_options())
     work = _work(refresh)
-    workers: Workers = HereWorkers(loader(refresh.functions), work)
+    workers: Workers = HereWorkers(loader(refresh.functions, held=runner.functions), work)
     if runner.name != "local":
         workers = _RunnerWorkers(refresh, work, runner)
     report = _refresh(refresh, work, workers)

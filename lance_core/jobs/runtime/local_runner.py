@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -43,14 +44,15 @@ class LocalRows:
 class LocalRunner(Runner):
     """For small tables, tests, and machines without Spark.
 
-    `options_of`: the storage options of Lance tables that are sources. `opened`: by name in the query, the versions of those
-    that were opened.
+    `options_of`: the storage options of Lance tables that are sources. `functions`: those of declared columns, by name, for
+    callers who have more than a name. `opened`: by name in the query, the versions of those that were opened.
     """
 
     name = "local"
 
-    def __init__(self, options_of: OptionsOf = no_options) -> None:
+    def __init__(self, options_of: OptionsOf = no_options, *, functions: Mapping[str, Any] | None = None) -> None:
         self.options_of = options_of
+        self.functions = dict(functions or {})
         self.opened: dict[str, int] = {}
 
     def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> LocalRows:

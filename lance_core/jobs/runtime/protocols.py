@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -81,9 +82,13 @@ class JobSource(Protocol):
 
 
 class Runner(Protocol):
-    """Where the work of a job runs: in this process, or on Spark."""
+    """Where the work of a job runs: in this process, or on Spark.
+
+    `functions`: those of declared columns that the caller has as objects, by the name that a declaration has.
+    """
 
     name: str
+    functions: Mapping[str, Any] = MappingProxyType({})
 
     def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> JobSource:
         """A source, checked but not read; `table`: the types of a text file's columns. InputError when it is wrong."""

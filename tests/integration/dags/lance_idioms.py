@@ -1,4 +1,5 @@
-"""What people write in DAG files: functions that return rows, paths, the hook, a branch that is audited, pinned versions.
+"""What people write in DAG files: functions that return rows or compute a column, paths, the hook, a branch that is
+audited, pinned versions.
 
 Conf: `{"place": folder}`. The folder has `more.parquet` with the ids 50 and 51.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, chain, task
 
@@ -16,6 +17,9 @@ from airflow_lance.assets import create_asset
 from airflow_lance.operators.append import LanceAppendOperator
 from airflow_lance.operators.write_audit_publish import LanceWriteAuditPublish
 from airflow_lance.sensors.partitions import LancePartitionsSensor
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PLACE = Path(os.environ["LANCE_TEST_PLACE"]) / "idioms"
 TABLE = str(PLACE / "t.lance")
@@ -53,6 +57,13 @@ with DAG("lance_idioms", schedule=None, start_date=START):
         """A column that the table lacks, in the version that brings it."""
         return [{"id": 60, "note": "new"}]
 
+    @task.lance_column(uri=TABLE, column="length", inputs=["name"], data_type="long", version="1", batch_bytes=1 << 20)
+    def length(batch: pa.RecordBatch, missing: int = 0) -> pa.Array:
+        """A column that this file computes; it is called with its arguments, and a refresh passes the rows."""
+        import pyarrow.compute as pc
+
+        return pc.fill_null(pc.utf8_length(batch["name"]).cast("int64"), missing)
+
     @task.lance(uri=str(PLACE / "copy.lance"), mode="overwrite", outlets=[create_asset(uri=TABLE, name="idioms")])
     def copy() -> Any:
         """What the hook reads, batch by batch."""
@@ -75,4 +86,4 @@ with DAG("lance_idioms", schedule=None, start_date=START):
 
         return int(LanceHook().write({"id": [1, 2]}, str(PLACE / "scratch.lance"), mode="overwrite").count_rows())
 
-    chain(load(0), correct(), first_two(), names(), audited, whole, wider(), copy(), write_by_hook())
+    chain(load(0), correct(), first_two(), names(), audited, whole, wider(), length(missing=-1), copy(), write_by_hook())

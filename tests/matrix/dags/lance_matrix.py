@@ -14,6 +14,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import DAG, chain, task
 
 from airflow_lance.assets import create_asset
+from airflow_lance.decorators.column import lance_column_task
 from airflow_lance.decorators.lance import lance_task
 from airflow_lance.maintenance.actions import LanceActionOperator
 from airflow_lance.maintenance.group import LanceMaintenance
@@ -114,6 +115,11 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
         """What a function returns; `compare_returned` sees it."""
         return {"id": [100], "value": [5], "twice": [10]}
 
+    @lance_column_task(uri=f"{URI}.clone", column="third", inputs=["worth"], data_type="double", version="1")
+    def third(batch: Any, divisor: int = 1) -> Any:
+        """What a function of this file makes of the rows that are not fresh."""
+        return [None if worth is None else worth / divisor for worth in batch["worth"].to_pylist()]
+
     @task
     def compare_returned() -> int:
         """What the hook reads after `returned`."""
@@ -190,8 +196,9 @@ with DAG("lance_matrix", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=t
             definition={"sql": "worth / 3"},
             refresh={"execution": "local"},
         ),
+        third(divisor=3),
         LanceSwitchColumnOperator(task_id="switch_back", uri=f"{URI}.clone", column="half", version=""),
-        LanceUndeclareColumnsOperator(task_id="undeclare", uri=f"{URI}.clone", columns=["half", "half_next"]),
+        LanceUndeclareColumnsOperator(task_id="undeclare", uri=f"{URI}.clone", columns=["half", "half_next", "third"]),
         LanceDropColumnsOperator(task_id="drop_columns", uri=f"{URI}.clone", columns=["twice"]),
         LanceDropIndexOperator(task_id="drop_index", uri=f"{URI}.clone", index_name="id_idx"),
         LanceDropTableOperator(task_id="drop_table", uri=f"{URI}.clone"),
