@@ -54,18 +54,12 @@ def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
         "functions": functions,
     }
     made, _ = declaration(snapshot, spec.column, **arguments)
-    if before is not None and made.identity == before.identity and _rest(made) == _rest(before) and not spec.trust_existing:
-        return _report(spec, snapshot.version, declared=False)
-    if before is not None and made.identity == before.identity and before.code and made.code and before.code != made.code:
-        log.warning(
-            "the code of %s changed, the version %r of column %r of %s did not: no row is computed again for it. "
-            "Declare it with another version if it means something else now.",
-            spec.function,
-            spec.version,
-            spec.column,
-            spec.uri,
-        )
-    if before is not None and made.identity != before.identity and not (spec.confirm or spec.trust_existing):
+    is_same = before is not None and made.identity == before.identity
+    if before is not None and is_same:
+        if _rest(made) == _rest(before) and not spec.trust_existing:
+            return _report(spec, snapshot.version, declared=False)
+        _warn_of_code(spec, before.code, made.code)
+    if before is not None and not is_same and not (spec.confirm or spec.trust_existing):
         raise InputError(
             f"column {spec.column!r} of {spec.uri} is declared otherwise, and by the new definition all its "
             f"{snapshot.manifest.num_rows:,} rows would be computed again",
@@ -77,6 +71,18 @@ def declare(spec: DeclareColumnSpec, runner: Runner | None = None) -> Report:
         spec.uri, spec.column, trust_existing=spec.trust_existing, storage_options=spec.resolved_options(), **arguments
     )
     return _report(spec, version, declared=True)
+
+
+def _warn_of_code(spec: DeclareColumnSpec, before: str, now: str) -> None:
+    if before and now and before != now:
+        log.warning(
+            "the code of %s changed, the version %r of column %r of %s did not: no row is computed again for it. "
+            "Declare it with another version if it means something else now.",
+            spec.function,
+            spec.version,
+            spec.column,
+            spec.uri,
+        )
 
 
 def undeclare(spec: UndeclareColumnsSpec, runner: Runner | None = None) -> Report:
