@@ -21,7 +21,6 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_lance.compat import Context, DecoratedOperator, task_decorator_factory
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Unpack
 
     from airflow_lance.signatures import ColumnArguments
-    from lance_core.jobs.specs.spec import JobSpec
+    from lance_core.jobs.api import Runner
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -70,9 +69,11 @@ class _KeepsAColumn(DecoratedOperator, LanceRefreshColumnsOperator):
 
     @property
     def _functions(self) -> dict[str, Any]:
-        """The decorated function, by the name that the declaration has."""
+        """The decorated function, by the name that the declaration has: that of its file, wherever it lies."""
+        from lance_core.jobs import api
+
         function = self.python_callable.__wrapped__  # type: ignore[attr-defined]
-        return {name_of(function): function}
+        return {api.declared_name(function): function}
 
     def _declare(self) -> None:
         from lance_core.jobs import api
@@ -84,30 +85,13 @@ class _KeepsAColumn(DecoratedOperator, LanceRefreshColumnsOperator):
         spec = DeclareColumnSpec(
             uri=self.table_uri(), column=self.columns[0], function=function, arguments=dict(self.op_kwargs), **definition
         )
-        api.run(spec, options=options, runner=api.make_runner(lambda _: options, functions=self._functions))
+        api.run(spec, options=options, runner=self._local_runner(options))
 
-    def _stage_here(self, spec: JobSpec, options: Mapping[str, Any], _context: Context) -> dict[str, Any]:
-        """Refresh with the function itself."""
+    def _local_runner(self, options: Mapping[str, Any]) -> Runner:
+        """One that has the function itself."""
         from lance_core.jobs import api
 
-        self._runs_here = True
-        try:
-            return api.run(spec, options=options, runner=api.make_runner(lambda _: options, functions=self._functions))
-        finally:
-            self._runs_here = False
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """What a declaration calls the function of a DAG file, wherever that file lies.
-
-    >>> name_of(Path.home)
-    'pathlib:home'
-    """
-    module, own = function.__module__, function.__name__
-    path = getattr(inspect.getmodule(function), "__file__", None) or ""
-    stem = Path(path).stem
-    is_loaded_otherwise = stem not in ("", "__init__", module.rpartition(".")[2])
-    return f"{stem if is_loaded_otherwise else module}:{own}"
+        return api.make_runner(lambda _: options, functions=self._functions)
 
 
 def _called_without_batch(function: Callable[..., Any]) -> Callable[..., Any]:

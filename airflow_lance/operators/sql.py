@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_lance.signatures import SqlArguments
     from airflow_lance.sql_tables import SqlTable
+    from lance_core.jobs.api import Runner
     from lance_core.jobs.specs.spec import JobSpec
     from lance_core.jobs.specs.sql import Engine
     from lance_core.jobs.specs.statement import Statement
@@ -178,14 +179,18 @@ class LanceSqlOperator(LanceStageOperator):
         if self.execution != "local":
             done = api.find_done(spec, options=options)
             return super()._stage_here(spec, options, _context) if done is None else done.reference
-        runner = api.make_runner(self.options_of)
-        self._runs_here = True
         try:
-            return api.run(spec, options=options, runner=runner)
+            return super()._stage_here(spec, options, _context)
         finally:
-            self._runs_here = False
-            self._inputs = runner.opened
             self.log.info("Read the versions %s", self._inputs)
+
+    def _local_runner(self, options: Mapping[str, Any]) -> Runner:
+        """One that knows the options of each table that is read, and tells which versions were."""
+        from lance_core.jobs import api
+
+        runner = api.make_runner(self.options_of)
+        self._inputs = runner.opened
+        return runner
 
     def _finish(
         self, reference: dict[str, Any], spec: JobSpec, options: Mapping[str, Any], context: Context

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from airflow_lance.execution.spark_settings import SparkSettings
     from airflow_lance.execution.spark_submit import SparkSubmitRun
     from airflow_lance.signatures import TableArguments
+    from lance_core.jobs.api import Runner
     from lance_core.jobs.specs.spec import JobSpec
 
 
@@ -316,7 +317,7 @@ class LanceStageOperator(LanceJobOperator):
             if self.execution == "local":
                 from lance_core.jobs import api
 
-                return api.run(spec, options=options)
+                return api.run(spec, options=options, runner=self._local_runner(options))
             from airflow_lance.execution.spark_installed import stage_connected
 
             return stage_connected(
@@ -328,6 +329,10 @@ class LanceStageOperator(LanceJobOperator):
             )
         finally:
             self._runs_here = False
+
+    def _local_runner(self, options: Mapping[str, Any]) -> Runner | None:
+        """What carries the work out in this process; None for what every job has."""
+        return None
 
     def prepare_spec(self, spec: JobSpec) -> JobSpec:
         """The spec with what a job elsewhere has to know beside its work."""

@@ -228,6 +228,21 @@ def _names(expr: Any) -> set[str]:
     return own | {name for slot in slots for name in _names(getattr(expr, slot))}
 
 
+def module_of(found: Any) -> str:
+    """The name of the module that a function is defined in; of a file that was loaded under another name, the file's own.
+
+    >>> module_of(module_of)
+    'lance_core.computed.functions'
+    """
+    inner = inspect.unwrap(found)
+    module: str = inner.__module__
+    try:
+        stem = Path(inspect.getsourcefile(inner) or "").stem
+    except TypeError:  # it is built in
+        stem = ""
+    return module if stem in ("", "__init__", module.rpartition(".")[2]) else stem
+
+
 def code_digest(found: Any) -> str:
     """The digest of the module that a function is defined in, "" where its source cannot be read. It only warns.
 
@@ -239,9 +254,8 @@ def code_digest(found: Any) -> str:
         path = inspect.getsourcefile(inner)
         if path is None:
             return ""
-        code = Path(path).read_bytes()
-        if Path(path).stem not in (inner.__module__.rpartition(".")[2], "__init__"):
-            code = inspect.getsource(inner).encode()
+        is_module = module_of(inner) == inner.__module__
+        code = Path(path).read_bytes() if is_module else inspect.getsource(inner).encode()
         return hashlib.sha256(code).hexdigest()[:16]
     except (OSError, TypeError):
         return ""

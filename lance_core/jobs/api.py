@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DoneWork",
+    "Runner",
     "Store",
     "abort",
     "abort_identity",
@@ -63,6 +64,7 @@ __all__ = [
     "abort_staged",
     "begin_watch",
     "commit",
+    "declared_name",
     "find_done",
     "find_siblings",
     "is_below",
@@ -329,6 +331,13 @@ def revealed(options: Options) -> dict[str, str]:
 def make_runner(options_of: OptionsOf, *, functions: Mapping[str, Any] | None = None) -> LocalRunner:
     """What carries specs out in this process, with the storage options of each Lance table that they read."""
     return LocalRunner(options_of, functions=functions)
+
+
+def declared_name(function: Callable[..., Any]) -> str:
+    """What a declaration calls a function: "module:name", with the file's name for one that is no module, as a DAG file."""
+    from lance_core.computed.functions import module_of
+
+    return f"{module_of(function)}:{function.__name__}"
 
 
 def query(sql: str, tables: Mapping[str, SourceSpec], *, options_of: OptionsOf) -> pa.RecordBatchReader:

@@ -17,8 +17,11 @@ import pytest
 from airflow.sdk import DAG
 
 import lance_core
-from airflow_lance.decorators.column import lance_column_task, name_of
+from airflow_lance.decorators.column import lance_column_task
+from lance_core.computed.declaration import declaration_of, find_declared
+from lance_core.dataset.snapshot.snapshot import open_snapshot
 from lance_core.errors import InputError
+from lance_core.jobs import api
 
 RunDag = Callable[..., Any]
 
@@ -63,6 +66,8 @@ def test_it_declares_once_and_is_given_the_rows_that_are_not_fresh(tmp_path: Pat
     assert given == [["a b", "c"], [""]]
     assert lance.dataset(uri).to_table(columns=["id", "words"]).sort_by("id")["words"].to_pylist() == [2, 1, 1]
     assert lance_core.dataset(uri).version == 5
+    declared = declaration_of(find_declared(open_snapshot(uri).manifest.schema, "words"))
+    assert declared.expression == f"{__name__}:words"
 
 
 def test_another_argument_or_version_is_another_definition_and_needs_confirm(tmp_path: Path, run_dag: RunDag) -> None:
@@ -157,9 +162,9 @@ def test_a_function_of_a_dag_file_has_one_name_wherever_the_file_lies(
         path.write_text("def words(batch): ...\n")
         name = f"unusual_prefix_{number}_reviews"
         monkeypatch.setitem(sys.modules, name, module := _loaded_as(name, path))
-        names.add(name_of(module.words))
+        names.add(api.declared_name(module.words))
     assert names == {"reviews:words"}
-    assert name_of(name_of) == "airflow_lance.decorators.column:name_of"
+    assert api.declared_name(api.declared_name) == "lance_core.jobs.api:declared_name"
 
 
 def test_what_needs_another_process_is_refused_when_the_dag_is_read() -> None:
