@@ -43,8 +43,8 @@ STATE = {
 FOREIGN = {
     # Objects of other libraries, of other releases of them, and of the platform.
     "lance_core/catalog/errors.py", "lance_core/catalog/locate.py",
-    "lance_core/cli/catalog.py", "lance_core/computed/functions.py", "lance_core/computed/models.py",
-    "lance_core/computed/policies.py",
+    "lance_core/cli/catalog.py", "lance_core/computed/endpoints.py", "lance_core/computed/functions.py",
+    "lance_core/computed/models.py", "lance_core/computed/policies.py",
     "lance_core/cli/table.py", "lance_core/dataset/columns/evolve.py", "lance_core/dataset/maintain/table_facts.py",
     "lance_core/dataset/query/sql.py", "lance_core/dataset/scan/order_by.py", "lance_core/dataset/scan/sinks.py",
     "lance_core/dataset/write/sources.py", "lance_core/forks.py", "lance_core/expr/dialect.py", "lance_core/expr/parse.py",
