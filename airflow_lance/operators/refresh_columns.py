@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_lance.compat import Context
 from airflow_lance.execution.refreshed import finish_refresh, require_own_publication, rows_told
 from airflow_lance.lineage import Touched
 from airflow_lance.operators.stage import LanceStageOperator
+from lance_core.errors import InputError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from airflow_lance.execution.spark_settings import SparkSettings
     from airflow_lance.signatures import StageArguments
     from lance_core.jobs.specs.spec import JobSpec
 
@@ -38,6 +41,8 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         concurrency: calls of a function that are made at once, in threads of each task.
         calls_per_second: calls that begin in a second at most, for each task.
         rows_per_task: on Spark, a task takes fragments of about so many rows. (templated)
+        task_resources: on Spark, what one task needs, as `{"cpus": 2}` or `{"gpu": 1}`; `{"gpu": 0.25}`: four tasks share a
+            device. For jobs that spark-submit starts. No test has seen a GPU.
         canary: rows of each column that are computed first, for `gates`; 1,000 where there are gates. (templated)
         canary_fragments: in place of it, the rows of so many fragments.
         dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.
@@ -66,6 +71,7 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         concurrency: int | None = None,
         calls_per_second: float | None = None,
         rows_per_task: int | str | None = None,
+        task_resources: Mapping[str, float] | None = None,
         canary: int | str | None = None,
         canary_fragments: int | None = None,
         dry_run: bool = False,
@@ -84,9 +90,31 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         self.concurrency = concurrency
         self.calls_per_second = calls_per_second
         self.rows_per_task = rows_per_task
+        self.task_resources = dict(task_resources or {})
         self.canary = canary
         self.canary_fragments = canary_fragments
         self.only_report = dry_run  # BaseOperator has a method of that name
+
+    def resolve_template_files(self) -> None:
+        """Airflow calls this once the DAG is complete: the time to check the arguments."""
+        super().resolve_template_files()
+        if not self.task_resources:
+            return
+        from airflow_lance.execution.task_resources import check_resources
+
+        check_resources(self.task_resources, where=f"{self.task_id}: task_resources")
+        if self.execution not in ("spark-submit", "auto"):
+            raise InputError(
+                f"{self.task_id}: task_resources cannot be combined with execution={self.execution!r}",
+                cure="They are for jobs of spark-submit; a Spark Connect server has its own settings.",
+            )
+
+    def _spark_settings(self) -> SparkSettings:
+        """Those of every job, with what a task needs."""
+        from airflow_lance.execution.task_resources import resources_conf
+
+        settings = super()._spark_settings()
+        return replace(settings, conf=resources_conf(self.task_resources, settings.conf))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Refresh once, or report what a refresh would do."""

@@ -299,6 +299,7 @@ class LanceStageOperator(LanceJobOperator):
             "spark_submit": self.spark_submit,
             "packaging": self.packaging != "installed",
             'engine="spark"': getattr(spec, "engine", "") == "spark",
+            "task_resources": getattr(self, "task_resources", None),
         }
         needs = next((name for name, given in reasons.items() if given), "")
         self.execution, why = decided(self._spark_settings(), needs_spark=needs)

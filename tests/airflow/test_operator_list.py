@@ -77,7 +77,8 @@ def test_each_argument_is_a_field_of_the_spec(name: str) -> None:
     read = {cls.renamed.get(field, field) for field in fields}
     if name == "LanceSqlOperator":
         return  # its statement says which spec
-    computed = inspect.getsource(cls.spec_fields) if "spec_fields" in vars(cls) else ""
+    readers = ("spec_fields", "_spark_settings")  # of the spec, and of the job that Spark gets
+    computed = "".join(inspect.getsource(vars(cls)[reader]) for reader in readers if reader in vars(cls))
     lost = [item for item in attributes - read if f"self.{item}" not in computed]
     assert lost == [], "an argument goes nowhere"
 

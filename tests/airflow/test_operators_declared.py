@@ -206,3 +206,45 @@ def test_a_killed_try_is_gone_on_with(uri: str, monkeypatch: pytest.MonkeyPatch)
 
 def _column_id(uri: str) -> str:
     return str(lance_core.dataset(uri).schema.field("vector").metadata[b"lance_core.column.id"].decode())
+
+
+@pytest.mark.parametrize(
+    ("needs", "conf", "expected"),
+    [
+        ({"cpus": 2}, {}, {"spark.task.cpus": "2"}),
+        ({"gpu": 1}, {}, {"spark.task.resource.gpu.amount": "1", "spark.executor.resource.gpu.amount": "1"}),
+        (
+            {"gpu": 0.25, "cpus": 1},
+            {"spark.executor.resource.gpu.amount": "2", "a": "b"},
+            {
+                "spark.task.resource.gpu.amount": "0.25", "spark.executor.resource.gpu.amount": "2",
+                "spark.task.cpus": "1", "a": "b",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_task_needs_is_told_to_spark(needs: Any, conf: Any, expected: Any) -> None:
+    task = LanceRefreshColumnsOperator(
+        task_id="r", uri="/t.lance", execution="spark-submit", spark_conn_id="s", task_resources=needs, conf=conf
+    )
+    task.resolve_template_files()
+    assert dict(task._spark_settings().conf) == expected
+
+
+@pytest.mark.parametrize(
+    ("needs", "execution", "told"),
+    [
+        ({"gpu": 0.7}, "spark-submit", "gpu must be a whole number or at most 0.5, got 0.7"),
+        ({"gpu": 0}, "spark-submit", "gpu must be more than 0"),
+        ({"gpu": True}, "spark-submit", "gpu must be more than 0"),
+        ({"cpus": 1.5}, "spark-submit", "cpus must be a whole number"),
+        ({"cpus": 0.5}, "spark-submit", "cpus must be a whole number"),
+        ({"gpu --conf x": 1}, "spark-submit", "is no name of a resource"),
+        ({"cpus": 2}, "local", "cannot be combined with execution='local'"),
+        ({"cpus": 2}, "spark-connect", "cannot be combined with execution='spark-connect'"),
+    ],
+)
+def test_what_spark_would_refuse_is_an_error_of_the_dag(needs: Any, execution: Any, told: str) -> None:
+    task = LanceRefreshColumnsOperator(task_id="r", uri="/t.lance", execution=execution, task_resources=needs)
+    with pytest.raises(InputError, match=told):
+        task.resolve_template_files()

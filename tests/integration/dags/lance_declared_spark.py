@@ -40,7 +40,7 @@ with DAG("lance_declared_spark", schedule=None, start_date=datetime(2024, 1, 1, 
         )
     declare = LanceDeclareColumnOperator(task_id="declare", uri=TABLE, column="embedding", version="1", **KIND)
     refresh = LanceRefreshColumnsOperator(
-        task_id="refresh", uri=TABLE, columns=["embedding"], functions=[FUNCTION], **REFRESH
+        task_id="refresh", uri=TABLE, columns=["embedding"], functions=[FUNCTION], task_resources={"cpus": 2}, **REFRESH
     )
     with LanceTransaction(group_id="index", uri=TABLE) as index:
         LanceBuildIndexOperator(task_id="build", uri=TABLE, execution="spark-submit", column="embedding", **INDEX)
