@@ -105,6 +105,7 @@ hostile: setup ## HOSTILE tables by strangers, every kind of file changed by its
 	$(BIN)/python tests/security/hostile_indices.py --count $(HOSTILE)
 	$(BIN)/python tests/security/forged_types.py --count $(HOSTILE)
 	$(BIN)/python tests/security/hostile_structures.py --count $(HOSTILE)
+	$(BIN)/python tests/security/index_bombs.py --count $(HOSTILE)
 
 fuzz: setup ## FUZZ data, index and deletion files with changed bytes, read by kernels with bounds checks
 	LANCE_KERNELS_CHECKED=1 $(BIN)/python tests/security/hostile_tables.py --processes $(JOBS) --files --count $(FUZZ)
