@@ -24,6 +24,8 @@ from lance_core.io.store import Store
 log = logging.getLogger(__name__)
 _MAGIC = b"LCF1"
 _SIZE = 16
+_MOST_KEPT = 1 << 18
+"""Signatures in a note (4 MiB) beyond which those that this refresh did not see go: of files that may be gone long since."""
 
 
 def signature(fragment: Fragment, field_ids: frozenset[int], identity: bytes, *, with_deletions: bool) -> bytes:
@@ -88,12 +90,16 @@ class FreshNote:
     def save(self, *, keeps: bool = False) -> None:
         """Keep what was seen in place of what was noted, or (`keeps`) beside it: where not all was checked. Never fails:
         the next refresh reads more, nothing else."""
-        self._write(self.seen | self._stored if keeps else self.seen)
+        self._write(self._beside(self.seen) if keeps else self.seen)
 
     def save_checked(self) -> None:
         """Keep beside what was noted what evidence was seen to say right. Fragments that are due stay so: whoever comes
         behind a refresh that died looks at them."""
-        self._write(self._checked_now | self._stored)
+        self._write(self._beside(self._checked_now))
+
+    def _beside(self, found: set[bytes]) -> Set[bytes]:
+        both = found | self._stored
+        return both if len(both) <= max(_MOST_KEPT, 2 * len(self.seen)) else found | (self.seen & self._stored)
 
     def _write(self, kept: Set[bytes]) -> None:
         if kept == self._stored:
