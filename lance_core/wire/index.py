@@ -314,8 +314,11 @@ def decode_ivf(data: bytes) -> IvfPartitions:
     offsets = tuple(message.offsets) or tuple(accumulate(message.lengths, initial=0))[:-1]
     if len(offsets) != len(message.lengths):
         raise CorruptFileError(f"an IVF model has {len(offsets)} offsets and {len(message.lengths)} lengths")
+    centroids = decode_tensor(message.centroids_tensor) if message.HasField("centroids_tensor") else None
+    if centroids is not None and len(centroids.shape) != 2:
+        raise CorruptFileError(f"an IVF model has centroids of shape {centroids.shape}, expected (partitions, dimension)")
     return IvfPartitions(
-        centroids=decode_tensor(message.centroids_tensor) if message.HasField("centroids_tensor") else None,
+        centroids=centroids,
         offsets=offsets,
         lengths=tuple(message.lengths),
         loss=_optional(message, "loss"),

@@ -107,6 +107,9 @@ def test_models() -> None:
         decode_tensor_bytes(encode_tensor_bytes(replace(centroids, shape=(2, 4))))
     with pytest.raises(CorruptFileError, match="lengths"):
         decode_ivf(encode_ivf(replace(model, lengths=(5,))))
+    for shape in ((6,), (1, 2, 3)):
+        with pytest.raises(CorruptFileError, match="partitions, dimension"):
+            decode_ivf(encode_ivf(replace(model, centroids=replace(centroids, shape=shape))))
 
 
 def test_coverage_is_read_through_the_reuse_index() -> None:
