@@ -132,7 +132,7 @@ def split(tokens: Sequence[Token], sign: str) -> list[list[Token]]:
     for token in tokens:
         here = token.depth == outside
         cases += here and (token.word == "CASE") - (token.word == "END")
-        between += here and token.word == "BETWEEN"
+        between += here and cases == 0 and token.word == "BETWEEN"  # one in a CASE has its AND there too
         if here and cases == 0 and (token.word or token.text) == sign:
             if sign != "AND" or not between:
                 parts.append([])

@@ -52,6 +52,8 @@ STATEMENTS = [
     "UPDATE users u SET n = (SELECT max(s.n) FROM s WHERE s.user = u.id) WHERE u.id < 4",
     "UPDATE users u SET n = (SELECT max(n) FROM s) WHERE EXISTS (SELECT 1 FROM s WHERE s.user = u.id AND s.day = u.day)",
     "UPDATE users SET n = 99 WHERE id IN (SELECT user FROM s) OR id = 1",
+    "UPDATE users SET n = 0 WHERE CASE WHEN n BETWEEN 5 AND 25 THEN day = 'y' ELSE true END AND id IN (SELECT user FROM s)",
+    "UPDATE users u SET n = s.n FROM s WHERE CASE WHEN s.n BETWEEN 1 AND 6 THEN s.day = 'y' ELSE true END AND u.id = s.user",
     # DELETE by other tables
     "DELETE FROM users WHERE id IN (SELECT user FROM s)",
     "DELETE FROM users WHERE id IN (SELECT user FROM s) AND day = 'y'",
