@@ -91,7 +91,8 @@ class Token:
 
 
 def tokens_of(sql: str, dialect: Dialect = DUCKDB, *, may_be_several: bool = False) -> list[Token]:
-    """The tokens of one statement, without comments and the semicolon that ends it. InputError when there are several."""
+    """The tokens of one statement, without comments and the semicolon that ends it. InputError when there are several, and
+    for a parenthesis that none opens."""
     found: list[Token] = []
     depth, gap = 0, False
     for match in dialect.token.finditer(sql):
@@ -102,6 +103,8 @@ def tokens_of(sql: str, dialect: Dialect = DUCKDB, *, may_be_several: bool = Fal
         depth += text == "("
         found.append(Token(kind, text, depth, gap, match.start(), match.end()))
         depth -= text == ")"
+        if depth < 0 and not may_be_several:  # it would close one that is put around a part
+            raise InputError("the statement: a parenthesis is closed that none opens", cure="Take it away, or open it.")
         gap = False
     while found and found[-1].text == ";":
         found.pop()

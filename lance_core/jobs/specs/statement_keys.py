@@ -51,7 +51,7 @@ def update_from(
         told = (*(f"{text} AS {_name(reader, key)}" for key, text in keys), *values(reader, updates))
         return reader.select(", ".join(told), reader.text(source) + _where(reader, rest)), fields
     columns = (*guarded(reader, named, [key for key, _ in keys]), *values(reader, updates))
-    rows = f"{with_copies(reader, named, [key for key, _ in keys])}, {reader.text(source)}\nWHERE {reader.text(where or ())}"
+    rows = f"{with_copies(reader, named, [key for key, _ in keys])}, {reader.text(source)}{_where(reader, [where or ()])}"
     return reader.select(", ".join(columns), rows), fields
 
 
@@ -67,7 +67,7 @@ def update_by_query(
         rows = f"({_distinct(reader, key, inner)}) AS rows_of_keys"
         return reader.select(", ".join((name, *values(reader, updates))), rows), fields
     columns = (*guarded(reader, named, [key]), *values(reader, updates))
-    condition = "" if where is None else f"\nWHERE {reader.text(where)}"
+    condition = "" if where is None else _where(reader, [where])
     return reader.select(", ".join(columns), with_copies(reader, named, [key]) + condition), fields
 
 
@@ -82,7 +82,7 @@ def delete_using(
     if all(reads_only(tokens, theirs) for tokens in rest):
         told = ", ".join(f"{text} AS {_name(reader, key)}" for key, text in keys)
         return reader.select(f"DISTINCT {told}", reader.text(source) + _where(reader, rest)), fields
-    rows = f"{with_copies(reader, named, names)}, {reader.text(source)}\nWHERE {reader.text(where or ())}"
+    rows = f"{with_copies(reader, named, names)}, {reader.text(source)}{_where(reader, [where or ()])}"
     return reader.select("DISTINCT " + ", ".join(guarded(reader, named, names)), rows), fields
 
 
@@ -92,7 +92,7 @@ def delete_by_query(reader: StatementReader, named: Named, where: Sequence[Token
     fields = {"on": [key], "when_matched": "delete"}
     if inner:
         return _distinct(reader, key, inner), fields
-    rows = f"{with_copies(reader, named, [key])}\nWHERE {reader.text(where)}"
+    rows = f"{with_copies(reader, named, [key])}{_where(reader, [where])}"
     return reader.select(", ".join(guarded(reader, named, [key])), rows), fields
 
 

@@ -163,3 +163,19 @@ def test_several_rows_for_one_key_are_refused(tmp_path: Path) -> None:
         sql = f"UPDATE users SET {statement} FROM s WHERE users.id = s.user"
         with pytest.raises(InputError, match="several rows of the source match one row"):
             change(tmp_path / str(number), sql, users=USERS, s=twice)
+
+
+@pytest.mark.parametrize("tail", ["UNION SELECT id FROM users", "ORDER BY id LIMIT 1", "GROUP BY ALL"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM users u WHERE u.id IN (SELECT user FROM s)",
+        "DELETE FROM users u USING s WHERE u.id = s.user AND u.n > s.n",
+        "UPDATE users u SET n = u.n + s.n FROM s WHERE u.id = s.user AND u.n > 0",
+        "UPDATE users u SET n = u.n + 1 WHERE u.id IN (SELECT user FROM s)",
+    ],
+)
+def test_what_follows_a_condition_chooses_no_other_rows(tmp_path: Path, statement: str, tail: str) -> None:
+    with pytest.raises(InputError):
+        change(tmp_path, f"{statement} {tail}", users=USERS, s=MORE)
+    assert lance.dataset(str(tmp_path / "users.lance")).to_table() == USERS
