@@ -41,7 +41,7 @@ from lance_core.format.index import IndexDetails, IndexFile
 from lance_core.format.index_details import Details, JsonDetails
 from lance_core.index.base import ID, VALUE, Answer, IndexFolder, IndexKind, OpenIndex, gather
 from lance_core.index.memory import memory_bytes
-from lance_core.scratch import scratch_folder
+from lance_core.scratch import BatchFile, scratch_folder
 from lance_core.wire.index import decode_details, encode_details
 
 _COLUMN = "value"
@@ -267,13 +267,13 @@ class Extracted:
     """Values with their ids, in parts: in memory, or in files."""
 
     type: pa.DataType
-    parts: tuple[pa.RecordBatch | Path, ...]
+    parts: tuple[pa.RecordBatch | BatchFile, ...]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """One after the other, in the type of the whole."""
         schema = pa.schema([pa.field(VALUE, self.type), pa.field(ID, pa.uint64())])
         for part in self.parts:
-            for batch in _read(part) if isinstance(part, Path) else (part,):
+            for batch in part if isinstance(part, BatchFile) else (part,):
                 values = batch.column(0).cast(self.type, safe=self.type != pa.float64())
                 yield pa.RecordBatch.from_arrays([values, batch.column(1)], schema=schema)
 
@@ -285,7 +285,7 @@ def extracted(
 
     Raises InputError for mixed or other values.
     """
-    parts: list[pa.RecordBatch | Path] = []
+    parts: list[pa.RecordBatch | BatchFile] = []
     waiting: list[pa.RecordBatch] = []
     types: set[pa.DataType] = set()
     size = 0
@@ -306,19 +306,10 @@ def extracted(
     return Extracted(_joint_type(path, types), (*parts, *waiting))
 
 
-def _written(batches: list[pa.RecordBatch], place: Path, *, first: int) -> Iterator[Path]:
+def _written(batches: list[pa.RecordBatch], place: Path, *, first: int) -> Iterator[BatchFile]:
     """The batches in files, in their order: neighbours of one type share a file."""
     for number, (schema, group) in enumerate(groupby(batches, key=lambda batch: batch.schema), first):
-        file = place / f"{number}.arrow"
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
-            for batch in group:
-                writer.write_batch(batch)
-        yield file
-
-
-def _read(file: Path) -> Iterator[pa.RecordBatch]:
-    with pa.OSFile(str(file), "rb") as source:
-        yield from pa.ipc.open_stream(source)
+        yield BatchFile.write(place / f"{number}.arrow", schema, group)
 
 
 def _joint_type(path: str, types: set[pa.DataType]) -> pa.DataType:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import InputError
+from lance_core.errors import InputError, StoreError
 from lance_core.index.base import ID, VALUE
 from lance_core.index.memory import MEMORY_VARIABLE, MIN_MEMORY, memory_bytes
-from lance_core.index.scalar.external_sort import _Run, in_order
+from lance_core.index.scalar.external_sort import in_order
+from lance_core.scratch import BatchFile
 
 ROWS = 6000
 rng = np.random.default_rng(5)
@@ -82,31 +84,53 @@ def test_what_is_sorted_at_once_is_bounded(name: str) -> None:
     assert max(sizes) < 4 * limit // 8
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says which mapped pages are in memory")
-def test_pages_of_runs_are_given_back_when_they_have_been_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, forget = [], _Run.forget
+def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], None]) -> None:
+    """Every run is changed as soon as it has been written."""
+    write = BatchFile.write.__func__  # type: ignore[attr-defined]
 
-    def watched(run: _Run) -> None:
-        before = mapped_bytes()
-        forget(run)
-        seen.append((before, mapped_bytes()))
+    def writes(cls: type[BatchFile], path: Path, *rest: Any) -> BatchFile:
+        made: BatchFile = write(cls, path, *rest)
+        spoil(path)
+        return made
 
-    monkeypatch.setattr(_Run, "forget", watched)
-    parts = [*in_order(batches(CASES["int64"]), pa.int64(), limit=200_000)]
-    assert len(seen) >= len(parts) > 1
-    assert max(before for before, _ in seen) > 0 == min(after for _, after in seen[-2:])
+    monkeypatch.setattr(BatchFile, "write", classmethod(writes))
 
 
-def mapped_bytes() -> int:
-    """Bytes of temporary files that are mapped and in memory."""
-    found, ours = 0, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        if "lance-scratch" in line:
-            ours = True
-        elif line.startswith("Rss:") and ours:
-            found += int(line.split()[1]) << 10
-            ours = False
-    return found
+SPOILS: dict[str, Callable[[Path], None]] = {
+    "cut by a page": lambda path: os.truncate(path, max(0, path.stat().st_size - 4096)),
+    "cut to nothing": lambda path: os.truncate(path, 0),
+    "of another": lambda path: path.write_bytes(b"no Arrow file at all"),  # type: ignore[dict-item]
+    "gone": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_runs_that_were_changed_on_the_disk_are_told(spoil: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mapped file that is cut ends the process with SIGBUS."""
+    spoiled(monkeypatch, SPOILS[spoil])
+    with pytest.raises(StoreError) as found:
+        joined(in_order(batches(CASES["int64"]), pa.int64(), limit=100_000))
+    assert found.value.retryable and "TMPDIR" in str(found.value)
+
+
+def test_no_run_is_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a disk fails to give a page of a mapped file, the process gets SIGBUS."""
+    seen: list[int] = []
+    get = BatchFile.get
+
+    def watched(file: BatchFile, number: int) -> pa.RecordBatch:
+        found = get(file, number)
+        seen.append(mapped_files())
+        return found
+
+    monkeypatch.setattr(BatchFile, "get", watched)
+    joined(in_order(batches(CASES["int64"]), pa.int64(), limit=100_000))
+    assert seen
+    assert not any(seen)
+
+
+def mapped_files() -> int:
+    return Path("/proc/self/maps").read_text().count("lance-scratch") if Path("/proc/self/maps").exists() else 0
 
 
 def test_an_index_built_in_little_memory_answers_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,13 @@ from lance.indices import IndexConfig as OfficialConfig
 from lance_core.dataset.handle.open import dataset
 from lance_core.errors import CorruptFileError, InputError, UnsupportedFeatureError
 from lance_core.index.base import ID, VALUE
-from lance_core.index.over_json import _read, extracted
+from lance_core.index.over_json import extracted
 from lance_core.indices import IndexConfig
 from lance_core.io.cache import shared_cache
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.indices import BuildIndexSpec
 from lance_core.jobs.specs.spec import CommitSpec
+from lance_core.scratch import BatchFile
 
 # path, target, what the official library asks its index too, what only ours answers (it does not convert)
 CASES: list[tuple[str, str, list[str], list[str]]] = [
@@ -204,7 +205,13 @@ def test_an_index_whose_values_were_spilled_answers_the_same(tmp_path: Path, mon
     uri = make(tmp_path / "t")
     monkeypatch.setattr("lance_core.index.over_json._SHARE", 1 << 40)
     written: list[Path] = []
-    monkeypatch.setattr("lance_core.index.over_json._read", lambda file: written.append(file) or _read(file))
+    write = BatchFile.write
+
+    def writes(file: Path, *rest: Any) -> BatchFile:
+        written.append(file)
+        return write(file, *rest)
+
+    monkeypatch.setattr(BatchFile, "write", writes)
     dataset(uri).create_scalar_index("j", IndexConfig("json", {"path": "a", "target_index_type": "btree"}))
     assert written
     assert not any(file.exists() for file in written)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,9 @@ from hypothesis import strategies as st
 
 from lance_core.index.base import ID, VALUE
 from lance_core.index.scalar import btree
-from lance_core.index.scalar.external_sort import _Run, in_order, order_of
+from lance_core.index.scalar.external_sort import in_order, order_of
 from lance_core.kernels.sort import order_of_words
+from lance_core.scratch import BatchFile
 
 COUNT = 400_000
 RNG = np.random.default_rng(0)
@@ -90,31 +90,44 @@ def test_batches_are_given_up_before_they_are_sorted(monkeypatch: pytest.MonkeyP
     assert held[0] - before < 1.5 * values.nbytes
 
 
-def test_pages_that_were_sampled_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of a run lie all over it; those of all runs together are the whole of the data."""
-    told: list[str] = []
-    forget, order = _Run.forget, order_of
+def test_merging_holds_little_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of all runs between two borders are held, never a run."""
+    limit, held = 8 << 20, []
+    before = pa.total_allocated_bytes()
+    get = BatchFile.get
 
-    def forgets(run: _Run) -> None:
-        told.append("forget")
-        forget(run)
+    def watched(file: BatchFile, number: int) -> pa.RecordBatch:
+        held.append(pa.total_allocated_bytes() - before)
+        return get(file, number)
 
-    def orders(values: Any) -> Any:
-        told.append(f"order of {len(values)}")
-        return order(values)
+    monkeypatch.setattr(BatchFile, "get", watched)
+    rows = 0
+    for values, _ in in_order(pieces(), pa.int64(), limit=limit):
+        assert (np.asarray(values) == np.arange(rows, rows + len(values))).all()
+        rows += len(values)
+    assert rows == COUNT
+    assert len(held) > 100
+    assert max(held) < limit // 8
 
-    monkeypatch.setattr(_Run, "forget", forgets)
+
+def test_most_of_the_runs_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    get = BatchFile.get
+
+    def watched(file: BatchFile, number: int) -> pa.RecordBatch:
+        found = get(file, number)
+        read.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(BatchFile, "get", watched)
+    assert sum(len(values) for values, _ in in_order(pieces(), pa.int64(), limit=8 << 20)) == COUNT
+    assert 16 * COUNT <= sum(read) < 1.3 * 16 * COUNT
+
+
+def pieces() -> Iterator[pa.RecordBatch]:
     ids = pa.array(np.arange(COUNT, dtype=np.uint64))
     batch = pa.RecordBatch.from_arrays([pa.array(SHUFFLED), ids], [VALUE, ID])
-    pieces = (batch.slice(start, 10_000) for start in range(0, COUNT, 10_000))
-    parts = in_order(pieces, pa.int64(), limit=8 << 20)
-    monkeypatch.setattr("lance_core.index.scalar.external_sort.order_of", orders)
-    rest = [np.asarray(values) for values, _ in parts]
-    assert (np.concatenate(rest) == np.arange(COUNT)).all()
-    samples = next(place for place, what in enumerate(told) if what.startswith("order") and told[place - 1] == "forget")
-    runs = sum(what.startswith("order") for what in told[:samples])
-    assert runs > 4
-    assert told[samples - runs : samples] == ["forget"] * runs
+    return (batch.slice(start, 10_000) for start in range(0, COUNT, 10_000))
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.integers(0, 60))

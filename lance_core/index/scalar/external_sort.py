@@ -3,8 +3,8 @@
 ::
 
     values arrive       3 1 2 | 9 1 7 | 4 8 5            each part fits the memory that may be used
-    runs on disk        1 2 3   1 7 9   4 5 8            memory-mapped Arrow files
-    borders             4       7                        from a sample of all runs
+    runs on disk        1 2 3   1 7 9   4 5 8            each in blocks of some rows, read one by one
+    borders             4       7                        from the blocks' first values
     merged              1 1 2 3 | 4 | 5 | 7 | 8 9        rows equal to a border need no sorting
 
 What fits is sorted in memory and never reaches the disk. Equal values keep the order in which they came.
@@ -18,8 +18,6 @@ The order of values in indices: nulls first, then ascending; floats by their bit
 
 from __future__ import annotations
 
-import mmap
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +31,14 @@ from pyarrow import compute
 from lance_core.arrow_numpy import arrow_of, numpy_of
 from lance_core.index.base import ID, VALUE, gather
 from lance_core.kernels.sort import WORD, Words, order_of_words, words_of
-from lance_core.scratch import scratch_folder
+from lance_core.scratch import BatchFile, scratch_folder
 
 _BYTES_PER_BYTE = 8
 """Sorting holds about this many times the bytes of what is sorted: values, words of them, orders, the result."""
 _RANGES_PER_RUN = 4
 """While a range is merged, what was made of the one before is still being written."""
-_SAMPLES_PER_RANGE = 64
-_HANDED_ON_ROWS = 1 << 18
+_BLOCKS_PER_RANGE = 64
+_HANDED_ON_BLOCKS = 16
 
 Part = tuple[Any, Any]
 """Values (an Arrow array) and their ids (uint64)."""
@@ -53,17 +51,23 @@ def in_order(batches: Iterable[pa.RecordBatch], value_type: pa.DataType, *, limi
     size = 0
     with scratch_folder("sorting an index") as folder:
         runs: list[_Run] = []
+
+        def put_down() -> None:
+            path = folder / f"{len(runs)}.arrow"
+            block_bytes = most // (_RANGES_PER_RUN * _BLOCKS_PER_RANGE)
+            runs.append(_Run.write(path, *_sorted(pending, value_type), block_bytes=block_bytes))
+
         for batch in batches:
             pending.append(batch)
             size += batch.nbytes
             if size >= most:
-                runs.append(_Run.write(folder / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
+                put_down()
                 size = 0
         if not runs:
             yield _sorted(pending, value_type)
             return
         if pending:
-            runs.append(_Run.write(folder / f"{len(runs)}.arrow", *_sorted(pending, value_type)))
+            put_down()
         yield from _merged(runs, most // _RANGES_PER_RUN)
 
 
@@ -77,58 +81,61 @@ def _sorted(batches: list[pa.RecordBatch], value_type: pa.DataType) -> Part:
 
 @dataclass(frozen=True)
 class _Run:
-    """Rows in order, nulls first, in a file that is mapped."""
+    """Rows in order, nulls first, in a file of blocks of `block_rows` rows (the last may have fewer)."""
 
-    values: Any
-    ids: Any
-    mapped: mmap.mmap
+    file: BatchFile
+    num_rows: int
+    num_nulls: int
+    num_bytes: int
+    block_rows: int
+    firsts: Any
+    """The first value of each block."""
 
     @classmethod
-    def write(cls, path: Path, values: Any, ids: Any) -> _Run:
+    def write(cls, path: Path, values: Any, ids: Any, *, block_bytes: int) -> _Run:
         batch = pa.RecordBatch.from_arrays([values, arrow_of(ids)], [VALUE, ID])
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        found = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).get_batch(0)
-        return cls(found.column(0), numpy_of(found.column(1)), mapped)
+        rows = max(1, block_bytes * len(values) // max(1, batch.nbytes))
+        starts = range(0, len(values), rows)
+        file = BatchFile.write(path, batch.schema, (batch.slice(start, rows) for start in starts))
+        firsts = values.take(arrow_of(np.arange(0, len(values), rows)))
+        return cls(file, len(values), values.null_count, batch.nbytes, rows, firsts)
 
-    def forget(self) -> None:
-        """Give back the memory of pages that were read; they are read again where they are wanted again."""
-        if sys.platform != "win32":
-            self.mapped.madvise(mmap.MADV_DONTNEED)
+    def parts(self, start: int, end: int) -> Iterator[Part]:
+        """The rows of a range, block by block."""
+        while start < end:
+            number, at = divmod(start, self.block_rows)
+            found = self.file.get(number).slice(at, end - start)
+            yield found.column(0), numpy_of(found.column(1))
+            start += len(found)
 
-    def part(self, start: int, end: int) -> Part:
-        return self.values.slice(start, end - start), self.ids[start:end]
+    def first(self, start: int, border: Any, *, is_behind: bool) -> int:
+        """The first row from `start` on whose value is not less than the border, or is greater than it (`is_behind`)."""
+        number = _first(self.firsts, -(-start // self.block_rows), border, is_behind=is_behind) - 1
+        if (number + 1) * self.block_rows <= start:
+            return start
+        values = self.file.get(number).column(0)
+        first = number * self.block_rows
+        return first + _first(values, max(0, start - first), border, is_behind=is_behind)
 
 
 def _merged(runs: list[_Run], most: int) -> Iterator[Part]:
-    starts = [run.values.null_count for run in runs]
+    starts = [run.num_nulls for run in runs]
     for run, nulls in zip(runs, starts, strict=True):
         yield from _handed_on(run, 0, nulls)
     for border in _borders(runs, most):
-        lefts = [_first(run, start, border, is_behind=False) for run, start in zip(runs, starts, strict=True)]
+        lefts = [run.first(start, border, is_behind=False) for run, start in zip(runs, starts, strict=True)]
         yield from _joined(runs, starts, lefts)
-        rights = [_first(run, left, border, is_behind=True) for run, left in zip(runs, lefts, strict=True)]
+        rights = [run.first(left, border, is_behind=True) for run, left in zip(runs, lefts, strict=True)]
         for run, left, right in zip(runs, lefts, rights, strict=True):
             yield from _handed_on(run, left, right)
         starts = rights
-        for run in runs:
-            run.forget()
-    yield from _joined(runs, starts, [len(run.values) for run in runs])
+    yield from _joined(runs, starts, [run.num_rows for run in runs])
 
 
 def _borders(runs: list[_Run], most: int) -> Iterator[Any]:
     """Distinct values, ascending, between which about `most` bytes are; as arrays of one value."""
-    num_bytes = sum(run.values.nbytes + run.ids.nbytes for run in runs)
-    num_ranges = -(-num_bytes // most)
-    samples = []
-    for run in runs:
-        present = len(run.values) - run.values.null_count
-        step = max(1, present * len(runs) // (num_ranges * _SAMPLES_PER_RANGE))
-        samples.append(run.values.take(arrow_of(np.arange(run.values.null_count, len(run.values), step))))
-        run.forget()
-    joined = pa.concat_arrays(samples)
+    num_ranges = -(-sum(run.num_bytes for run in runs) // most)
+    joined = pa.concat_arrays([run.firsts.drop_null() for run in runs])
     ordered = joined.take(arrow_of(order_of(joined)))
     last = None
     for number in range(1, num_ranges):
@@ -138,16 +145,16 @@ def _borders(runs: list[_Run], most: int) -> Iterator[Any]:
             last = border
 
 
-def _first(run: _Run, start: int, border: Any, *, is_behind: bool) -> int:
+def _first(values: Any, start: int, border: Any, *, is_behind: bool) -> int:
     """The first place from `start` on whose value is not less than the border, or is greater than it (`is_behind`)."""
 
     def passes(one: Any) -> bool:
         return _is_less(border, one) if is_behind else not _is_less(one, border)
 
-    low, high = start, len(run.values)
+    low, high = min(start, len(values)), len(values)
     while low < high:
         middle = (low + high) // 2
-        if passes(run.values.slice(middle, 1)):
+        if passes(values.slice(middle, 1)):
             high = middle
         else:
             low = middle + 1
@@ -160,20 +167,22 @@ def _is_less(one: Any, other: Any) -> bool:
 
 
 def _joined(runs: list[_Run], starts: list[int], ends: list[int]) -> Iterator[Part]:
-    parts = [run.part(start, end) for run, start, end in zip(runs, starts, ends, strict=True) if end > start]
+    parts = [part for run, start, end in zip(runs, starts, ends, strict=True) for part in run.parts(start, end)]
     if parts:
-        yield _in_order([part[0] for part in parts], [part[1] for part in parts])
+        values, ids = _together(parts)
+        del parts  # as large as what is sorted
+        order = order_of(values)
+        yield values.take(arrow_of(order)), ids[order]
 
 
-def _in_order(values: list[Any], ids: list[Any]) -> Part:
-    joined = pa.concat_arrays(values)
-    order = order_of(joined)
-    return joined.take(arrow_of(order)), np.concatenate(ids)[order]
+def _together(parts: list[Part]) -> Part:
+    return pa.concat_arrays([values for values, _ in parts]), np.concatenate([ids for _, ids in parts])
 
 
 def _handed_on(run: _Run, start: int, end: int) -> Iterator[Part]:
-    for first in range(start, end, _HANDED_ON_ROWS):
-        yield run.part(first, min(end, first + _HANDED_ON_ROWS))
+    step = _HANDED_ON_BLOCKS * run.block_rows
+    for first in range(start, end, step):
+        yield _together([*run.parts(first, min(end, first + step))])
 
 
 pc: Any = compute  # the stubs know only some of what the kernels take
