@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ from lance_core.errors import (
     PreconditionError,
     StoreError,
     StoreRefusedError,
+    UnsupportedFeatureError,
 )
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.answers import MOVED_CURE, REDIRECTS, TransientError
@@ -397,6 +399,7 @@ class RemoteStore:
 
 def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
     try:
+        _refuse_greenlets(backend)
         arguments = with_fence(backend.protocol, arguments)
         # Listings must be those of now: a cached one would hide other writers' versions.
         if backend.protocol == "gcs" and "endpoint_url" in arguments:
@@ -413,6 +416,20 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
             f"the package for {backend.protocol} is not installed: {error}",
             cure=f"Install airflow-provider-lance{extra}." if extra else None,
         ) from error
+
+
+def _refuse_greenlets(backend: _Backend) -> None:
+    """fsspec waits in one thread for a loop in another; gevent makes one thread of both, and nothing can be asked."""
+    patched = sys.modules.get("gevent.monkey")
+    if patched is not None and patched.is_module_patched("threading") and _has_a_loop(backend.protocol):
+        raise UnsupportedFeatureError(
+            f"fsspec's file system for {backend.protocol} does not work in a process that gevent has patched",
+            cure="Leave out store_engine=fsspec, so that obstore is used, or run workers whose pool is not gevent.",
+        )
+
+
+def _has_a_loop(protocol: str) -> bool:
+    return bool(fsspec.get_filesystem_class(protocol).async_impl)
 
 
 def _of_one_bucket(backend: _Backend, bucket: str, arguments: dict[str, Any]) -> dict[str, Any]:
