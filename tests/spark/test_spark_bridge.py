@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import random
 import signal
 import socket
 import struct
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -21,6 +23,7 @@ import lance
 import numpy as np
 import psutil
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 import pytest
 
@@ -115,6 +118,65 @@ def test_types_in_both_directions(session: Any, tmp_path: Path) -> None:
     again = lance.dataset(fresh).to_table()
     for name in TYPES.column_names:
         assert repr(again[name].to_pylist()) == repr(TYPES[name].to_pylist()), name
+
+
+LEAVES: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
+    "boolean": (pa.bool_(), lambda by: by.random() < 0.5),
+    "byte": (pa.int8(), lambda by: by.randint(-128, 127)),
+    "short": (pa.int16(), lambda by: by.randint(-(2**15), 2**15 - 1)),
+    "int": (pa.int32(), lambda by: by.randint(-(2**31), 2**31 - 1)),
+    "long": (pa.int64(), lambda by: by.randint(-(2**63), 2**63 - 1)),
+    "float": (pa.float32(), lambda by: by.choice([0.5, -0.25, float("inf")])),
+    "double": (pa.float64(), lambda by: by.random()),
+    "text": (pa.string(), lambda by: by.choice(["", "a", "ü\U0001f600", "long " * 9])),
+    "bytes": (pa.binary(), lambda by: by.randbytes(by.randint(0, 5))),
+    "date": (pa.date32(), lambda by: dt.date(2000, 1, 1) + dt.timedelta(by.randint(0, 9999))),
+    "time": (pa.timestamp("us"), lambda by: FIRST + dt.timedelta(by.randint(0, 9999))),
+    "decimal": (pa.decimal128(20, 3), lambda by: Decimal(by.randint(-(10**9), 10**9)).scaleb(-3)),
+}
+
+
+def _made(by: random.Random, depth: int) -> tuple[pa.DataType, Callable[[], Any]]:
+    """A type, and what makes values of it; a quarter of them are null at every level."""
+
+    def maybe(make: Callable[[], Any]) -> Callable[[], Any]:
+        return lambda: None if by.random() < 0.25 else make()
+
+    kind = by.choice(["struct", "list", "map"]) if depth and by.random() < 0.8 else "leaf"
+    if kind == "leaf":
+        data_type, make = by.choice([*LEAVES.values()])
+        return data_type, maybe(lambda: make(by))
+    if kind == "struct":
+        parts = [_made(by, depth - 1) for _ in range(by.randint(1, 3))]
+        named = pa.struct([(f"p{number}", part[0]) for number, part in enumerate(parts)])
+        return named, maybe(lambda: {f"p{number}": part[1]() for number, part in enumerate(parts)})
+    item, make_item = _made(by, depth - 1)
+    if kind == "list":
+        return pa.list_(item), maybe(lambda: [make_item() for _ in range(by.randint(0, 3))])
+    return pa.map_(pa.string(), item), maybe(lambda: [(f"k{number}", make_item()) for number in range(by.randint(0, 2))])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nested_values_arrive_in_columns_as_the_official_library_reads_them(session: Any, tmp_path: Path, seed: int) -> None:
+    by = random.Random(seed)
+    made = [*LEAVES.values()] if not seed else []
+    columns = [(found, lambda make=make: None if by.random() < 0.3 else make(by)) for found, make in made]  # type: ignore[misc]
+    columns += [_made(by, 3) for _ in range(8)]
+    rows = 700
+    arrays = [pa.array([make() for _ in range(rows)], found) for found, make in columns]
+    full = pa.array(range(rows), pa.int64())
+    table = pa.table([full, *arrays], names=["id", *(f"c{number}" for number in range(len(arrays)))])
+    lance.write_dataset(table, str(tmp_path / "t.lance"), max_rows_per_file=300, data_storage_version="2.2")
+    frame = session.read.format("lance").option("batchSize", "64").load(str(tmp_path / "t.lance"))
+    for name, part in (("all", frame), ("some", frame.where("id % 3 = 1"))):
+        part.write.parquet(str(tmp_path / name))
+        found = pq.read_table(tmp_path / name).sort_by("id")
+        expected = lance.dataset(str(tmp_path / "t.lance")).to_table()
+        if name == "some":
+            expected = expected.filter(pa.array([number % 3 == 1 for number in range(rows)]))
+        assert found.column_names == expected.column_names
+        for column in found.column_names:
+            assert found[column].to_pylist() == expected[column].to_pylist(), (column, expected.schema.field(column).type)
 
 
 def test_the_plan_is_columnar_and_has_true_sizes(session: Any, uri: str) -> None:

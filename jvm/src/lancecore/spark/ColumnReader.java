@@ -3,19 +3,14 @@ package lancecore.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.util.List;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.memory.RootAllocator;
-import org.apache.arrow.vector.FieldVector;
-import org.apache.arrow.vector.ValueVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.vectorized.ArrowColumnVector;
-import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** The batches of one task: Arrow's buffers from the worker, wrapped as Spark's columns, never copied into rows. */
@@ -25,6 +20,7 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
   private final Worker worker;
   private final BufferAllocator memory;
   private final ArrowStreamReader stream;
+  private Column[] columns;
   private ColumnarBatch batch;
   private long rows;
   private boolean ended;
@@ -60,7 +56,11 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     if (stream.loadNextBatch()) {
       VectorSchemaRoot root = stream.getVectorSchemaRoot();
       if (batch == null) {
-        batch = new ColumnarBatch(wrapped(root.getFieldVectors()));
+        columns = root.getFieldVectors().stream().map(Column::of).toArray(Column[]::new);
+        batch = new ColumnarBatch(columns);
+      }
+      for (Column column : columns) {
+        column.turn();
       }
       batch.setNumRows(root.getRowCount());
       rows += root.getRowCount();
@@ -75,14 +75,6 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     return false;
   }
 
-  private static ColumnVector[] wrapped(List<FieldVector> vectors) {
-    ColumnVector[] columns = new ColumnVector[vectors.size()];
-    for (int index = 0; index < columns.length; index++) {
-      columns[index] = new Column(vectors.get(index));
-    }
-    return columns;
-  }
-
   @Override
   public ColumnarBatch get() {
     return batch;
@@ -93,16 +85,6 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     stream.close(false);
     memory.close();
     Workers.give(worker);
-  }
-
-  /** A column whose memory is the stream's: the next batch is read into it, though Spark closes the columns of the last one. */
-  private static final class Column extends ArrowColumnVector {
-    Column(ValueVector vector) {
-      super(vector);
-    }
-
-    @Override
-    public void close() {}
   }
 
   /** Makes the readers on executors. */
