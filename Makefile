@@ -75,7 +75,7 @@ matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 	$(BIN)/python tests/matrix/run_matrix.py
 
-spark-matrix: setup ## the Spark source with and without the bridge on each supported Spark, 3.5 to 4.2, in environments of their own
+spark-matrix: setup ## the Spark source with and without the bridge on each supported Spark, 3.5 to 4.3, in environments of their own
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
 	$(BIN)/python tests/matrix/spark_matrix.py
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
-SPARKS = ("3.5.7", "4.0.1", "4.1.1", "4.2.0")
+SPARKS = ("3.5.7", "4.0.1", "4.1.1", "4.2.0", "4.3.0")
 PYTHON = "3.11"
 """The newest Python that Spark 3.5 runs with."""
 PACKAGES = ("pytest", "pylance", "psutil", "pandas", "hypothesis", "pytest-xdist")
