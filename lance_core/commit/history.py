@@ -1,14 +1,16 @@
-"""Check that a version that was just put is an ancestor of the newest. A removed number may be free again.
+"""Check that a version that was just put is an ancestor of the newest, and list the log whole.
 
-::
+A removed number may be free again::
 
     a commit reads version 4 and pauses; others commit 5, 6, 7 and prune 4, 5, 6; the commit puts "its" version 5
     version 6 or 7 does not come from that 5     -> the put published nothing: it is a stray manifest
+
+    look_since(store, 4)                         -> versions 5, 7 (6 is gone for good)
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,23 +21,27 @@ from lance_core.commit.manifests import (
     OpenVersion,
     exists,
     find_latest_version,
+    manifest_paths,
+    open_path,
     open_version,
     version_numbers,
 )
 from lance_core.commit.rebase import deletion_store
 from lance_core.commit.references import fragment_paths
 from lance_core.commit.transactions import transaction_of
-from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError
+from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest, WriterVersion
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.table.build import build
 from lance_core.table.carried import written_fragments
 from lance_core.table.operations import Clone, CreateIndex, Merge, Operation, Overwrite, Restore, Rewrite, Update
 from lance_core.table.transaction import Transaction
 
-_MAX_LOOKS = 5
+_MAX_LOOKS = 10
+_BRANCHES = "tree"
 _ANYBODY = WriterVersion("lance_core", "0.0.0")
 
 
@@ -241,3 +247,55 @@ def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:
         version=mine.version,
         cure="Check whether its rows are in the table, then run `lance staged settle` or `lance staged abort --certain`.",
     )
+
+
+def look_since(store: Store, since: int) -> list[OpenVersion]:
+    """Every version after `since`, ascending, without those that are gone for good.
+
+    The listing may lag behind, so the numbers behind its newest are requested by name; a manifest that vanishes under the
+    reader makes it begin again, because the process that removed it may have published a version first.
+    RetryableConflictError when versions vanish as fast as they are read.
+    """
+    for _ in range(_MAX_LOOKS):
+        opened = each(store, [item for item in _complete_paths(store) if item[0] > since], _open_or_none)
+        found = [item for item in opened if item is not None]
+        if len(found) == len(opened):
+            return found
+    raise RetryableConflictError(
+        f"{store.uri}: versions were removed {_MAX_LOOKS} times while they were read",
+        uri=store.uri,
+        cure="Retry when the cleanup of old versions has finished.",
+    )
+
+
+def _complete_paths(store: Store) -> list[tuple[int, str]]:
+    """Number and path of every version, ascending: what is listed, and what follows it."""
+    paths = manifest_paths(store)
+    newest, path = paths[-1] if paths else (0, naming.manifest_path(1))
+    parsed = naming.parse_manifest_name(path.rpartition("/")[2])
+    scheme = naming.NamingScheme.V2 if parsed is None else parsed[1]
+    while exists(store, path := naming.manifest_path(newest + 1, scheme)):
+        newest += 1
+        paths.append((newest, path))
+    return paths
+
+
+def branch_stores(store: Store) -> Sequence[Store]:
+    """The branches that are below a table, named or not."""
+    marker = f"/{naming.VERSIONS}/"
+    paths = [entry.path for entry in store.list(f"{_BRANCHES}/")]
+    return [store.child(folder) for folder in sorted({path.split(marker, 1)[0] for path in paths if marker in path})]
+
+
+def detached_versions(store: Store) -> list[OpenVersion]:
+    """Versions beside the history."""
+    numbers = [naming.parse_detached_name(name) for name in store.list_names(f"{naming.VERSIONS}/")]
+    paths = [(number, naming.manifest_path(number)) for number in numbers if number is not None]
+    return [item for item in each(store, paths, _open_or_none) if item is not None]
+
+
+def _open_or_none(store: Store, item: tuple[int, str]) -> OpenVersion | None:
+    try:
+        return open_path(store, *item)
+    except NotFoundError:
+        return None

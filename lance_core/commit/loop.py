@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES, Backoff
-from lance_core.commit.committed import AlsoJudge, Committed
 from lance_core.commit.conflicts import (
     PartlyCommittedError,
     conflict,
@@ -45,14 +44,14 @@ from lance_core.commit.conflicts import (
 from lance_core.commit.history import follows, is_ancestor
 from lance_core.commit.identities import identities_of
 from lance_core.commit.manifests import OpenAt, OpenVersion, load_manifest, open_newest, open_or_none, write_hint
-from lance_core.commit.put_manifest import PutOutcome, PutResult, put_manifest, require_put_if_absent
+from lance_core.commit.put_manifest import WRITER_VERSION, PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.rebase import Rebased, rebase
 from lance_core.commit.references import fragment_paths, named_fragments
 from lance_core.commit.transactions import transaction_of
 from lance_core.errors import CommitError, CommitStateUnknownError, LanceError, RetryableConflictError, StoreError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
-from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest, WriterVersion
+from lance_core.format.manifest import FLAG_NO_TRANSACTION_FILE, Manifest
 from lance_core.io.parallel import beside, each, helps
 from lance_core.io.pool import io_pool
 from lance_core.io.store import Store
@@ -67,9 +66,21 @@ from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
 from lance_core.wire.transaction import encode_transaction, with_packed_fragments
 
-WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
-"""The number says which release of the official library this writes like: other readers compare it with that library's
-releases to work around old bugs."""
+AlsoJudge = Callable[[Transaction, OpenVersion], None]
+"""Looks at a version of others: its transaction and its manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """How a commit went. `num_rebased`: versions of others that required a rebase. `already`: it had been committed before.
+
+    `transaction` is the one in the log: an earlier try's, when its put arrived late.
+    """
+
+    manifest: Manifest
+    transaction: Transaction
+    num_rebased: int = 0
+    already: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from lance_core.commit import naming
 from lance_core.commit.row_counts import with_row_counts
-from lance_core.errors import CorruptFileError, FormatError, LanceError, NotFoundError
+from lance_core.errors import AlreadyExistsError, CorruptFileError, FormatError, LanceError, NotFoundError
 from lance_core.format.manifest import Manifest
 from lance_core.io.abilities import ListsInOrder
 from lance_core.io.store import Store
@@ -313,3 +313,21 @@ def open_path(store: Store, version: int, path: str, *, known: OpenVersion | Non
     manifest = with_row_counts(store, found.manifest)
     kept = data if len(data) <= _MOST_KEPT else None
     return OpenVersion(manifest=manifest, path=path, size=len(data), transaction=found.transaction, data=kept)
+
+
+def migrate_manifest_names(store: Store) -> int:
+    """Give every manifest its V2 name, whose numbers descend, so that a listing begins with the newest; how many got one.
+
+    The newest goes first: from then on writers take the new names. No writer may be at work: two could win one version.
+    Killed at any point, it is finished by the next call.
+    """
+    moved = 0
+    for entry in reversed(list_versions(store)):
+        target = naming.manifest_path(entry.version, naming.NamingScheme.V2)
+        if entry.path == target:
+            continue
+        with suppress(AlreadyExistsError):  # copied by a call that was killed before it could delete
+            store.copy_if_absent(entry.path, target)
+        store.delete(entry.path)
+        moved += 1
+    return moved

@@ -9,15 +9,24 @@
 A failed put says little: the request may have been lost, or only its answer. So the target is read before anything is said;
 when even that fails, the outcome is unknown and CommitStateUnknownError says so. NOT_THERE is no end either: the request may
 still arrive. What it would publish must not be deleted, and a later try may find that it was committed.
+
+Two commits have no race for a number, and so no loop::
+
+    commit_clone       the first version of a table: version 7 of /a.lance becomes version 7 of /b.lance, whose files are
+                       found below base path /a.lance; the transaction's read version is the version cloned
+    commit_detached    applied to the version that it was planned on, and published under a random number with bit 63 set:
+                       found only by its number, at _versions/d9223….manifest; the newest version stays what it is
 """
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+import secrets
+import uuid as uuids
+from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
-from lance_core.commit.manifests import OpenVersion, open_path
+from lance_core.commit.manifests import OpenVersion, find_latest_version, open_path, open_version, write_hint
 from lance_core.commit.transactions import transaction_of
 from lance_core.errors import (
     AlreadyExistsError,
@@ -28,9 +37,19 @@ from lance_core.errors import (
     PreconditionError,
     StoreError,
 )
-from lance_core.format.manifest import Manifest
+from lance_core.format.manifest import Manifest, WriterVersion
 from lance_core.io.store import Store
+from lance_core.table.build import build
+from lance_core.table.features import check_writable
+from lance_core.table.moment import now_ns
+from lance_core.table.operations.clone import Clone
+from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import encode_manifest_file
+from lance_core.wire.transaction import encode_transaction
+
+WRITER_VERSION = WriterVersion("lance_core", "14.0.2", build_metadata="airflow-provider-lance")
+"""The number says which release of the official library this writes like: other readers compare it with that library's
+releases to work around old bugs."""
 
 
 class PutOutcome(enum.Enum):
@@ -99,3 +118,50 @@ def _settle(
         ) from error
     is_ours = found is not None and found.uuid == uuid
     return PutResult(PutOutcome.OURS, opened) if is_ours else PutResult(PutOutcome.LOST)
+
+
+def commit_clone(store: Store, operation: Clone, source: Manifest) -> Manifest:
+    """Publish the first manifest of a clone. `source` is the manifest of `operation.ref_version`.
+
+    Raises AlreadyExistsError when there is a table already, PreconditionError, StoreError, CommitStateUnknownError.
+    """
+    require_put_if_absent(store)
+    if find_latest_version(store) is not None:
+        raise _exists(store)
+    transaction = Transaction(source.version, str(uuids.uuid4()), operation)
+    manifest = build(None, transaction, timestamp_ns=now_ns(), writer_version=WRITER_VERSION, source=source)
+    data = encode_transaction(transaction)
+    store.put(naming.transaction_path(manifest.transaction_file), data)
+    put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
+    if put.outcome is not PutOutcome.OURS:
+        if put.outcome is PutOutcome.LOST:
+            store.delete(naming.transaction_path(manifest.transaction_file))
+            raise _exists(store)
+        raise StoreError(f"{store.uri}: the store rejected the manifest of the clone", uri=store.uri)
+    write_hint(store, manifest.version)
+    return manifest
+
+
+def _exists(store: Store) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"there is already a table at {store.uri}", uri=store.uri, operation="Clone", cure="Clone to a uri without a table."
+    )
+
+
+def commit_detached(store: Store, transaction: Transaction) -> Manifest:
+    """Publish a transaction as a detached version of the table at `store` and return its manifest.
+
+    Raises NotFoundError when the version it was planned on is gone, PreconditionError, StoreError, CommitStateUnknownError.
+    """
+    require_put_if_absent(store)
+    base = open_version(store, transaction.read_version).manifest
+    check_writable(base, uri=store.uri)
+    built = build(base, transaction, timestamp_ns=now_ns(), writer_version=WRITER_VERSION)
+    manifest = replace(built, version=naming.DETACHED_BIT | secrets.randbits(63))
+    data = encode_transaction(transaction)
+    if manifest.transaction_file:
+        store.put(naming.transaction_path(manifest.transaction_file), data)
+    put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
+    if put.outcome is not PutOutcome.OURS:
+        raise StoreError(f"{store.uri}: the store rejected a detached version", uri=store.uri)
+    return manifest

@@ -16,33 +16,35 @@ from __future__ import annotations
 import logging
 import time
 import uuid as uuids
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lance_core.arrow.logical import BLOB_V2
 from lance_core.commit import naming
+from lance_core.commit.history import branch_stores, detached_versions, look_since
 from lance_core.commit.identities import abort_property
 from lance_core.commit.loop import commit_transaction
-from lance_core.commit.manifests import find_latest_version, open_newest
-from lance_core.commit.references import data_paths, is_referenced
+from lance_core.commit.manifests import find_latest_version, load_manifest, open_newest
+from lance_core.commit.references import data_paths, is_referenced, referenced_files
 from lance_core.commit.transactions import read_transaction_file
-from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, RetryableConflictError
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    NotFoundError,
+    RetryableConflictError,
+)
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
-from lance_core.publish.attempts import (
-    Key,
-    adopted_by_others,
-    attempt_files,
-    read_lease,
-    record_path,
-)
+from lance_core.publish.attempts import Key, adopted_by_others, attempt_files, read_lease, record_path
 from lance_core.publish.decisions import DecisionState, decide, look, look_many, read_decision
 from lance_core.publish.history import LogSearch, search
-from lance_core.publish.in_use import Owners, files_in_use, names_all
 from lance_core.publish.intent import ABORTS, Intent, list_intents, named_by, put_intent, remove_intent
 from lance_core.publish.model import Attempt, StagedTransaction, staged_transaction_path
-from lance_core.publish.staged_properties import staged_writers
+from lance_core.publish.staged_properties import facts_of, staged_writers
 from lance_core.publish.table_id import require_known_records
+from lance_core.table.carried import new_indices, new_schema
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
 
@@ -410,3 +412,52 @@ def _nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnkno
         uri=store.uri,
         cure="Commit again: this settles it at once, whatever the other commit did.",
     )
+
+
+class Owners:
+    """Attempts (or commits) whose files are looked for by name."""
+
+    def __init__(self, attempts: Iterable[str]) -> None:
+        self._prefixes = {attempt[:length] for attempt in attempts for length in (10, 12, 16)}
+
+    def has(self, path: str) -> bool:
+        """Whether one of them wrote this file."""
+        return naming.attempt_prefix(path) in self._prefixes
+
+
+def files_in_use(store: Store, owners: Owners, *, since: int, transactions: bool = False) -> frozenset[str]:
+    """Files of these that a version names: those after `since` of this line, all of its branches, detached ones; with
+    `transactions` the transaction files of all."""
+    found: set[str] = set()
+    for place, after in [(store, since), *((branch, 0) for branch in branch_stores(store))]:
+        for item in (*look_since(place, after), *detached_versions(place)):
+            # Of an index the whole folder is named, by a path that ends in "/".
+            found.update(path for path in referenced_files(item.manifest) if owners.has(path))
+            if transactions and item.manifest.transaction_file:
+                found.add(naming.transaction_path(item.manifest.transaction_file))
+    return frozenset(found)
+
+
+def unused_files(store: Store, attempt: str, *, keep: Collection[str]) -> list[str]:
+    """Files of the caller's own attempt that its transaction does not name."""
+    return [path for path in attempt_files(store) if naming.is_of_attempt(path, attempt) and path not in keep]
+
+
+def remove_unused(store: Store, attempt: str, *, keep: Collection[str]) -> list[str]:
+    """Remove those of an attempt that nobody adopts, before it is finished: no version can name them."""
+    paths = unused_files(store, attempt, keep=keep)
+    delete_all(store, paths)
+    return paths
+
+
+def names_all(store: Store, transaction: Transaction) -> bool:
+    """Whether a staged transaction names every file that was written for it; blobs beside data files may lack."""
+    if facts_of(transaction).has_more or any(not index.files for index in new_indices(transaction.operation)):
+        return False
+    schema = new_schema(transaction.operation)
+    if schema is None:
+        try:
+            schema = load_manifest(store).schema
+        except NotFoundError:
+            return False
+    return all(item.extension_name != BLOB_V2 for item in schema.fields)

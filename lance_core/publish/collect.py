@@ -28,11 +28,10 @@ from lance_core.errors import CommitStateUnknownError, LanceError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
-from lance_core.publish.abort import AbortRequest, Removal, remove_attempts
+from lance_core.publish.abort import AbortRequest, Owners, Removal, files_in_use, remove_attempts
 from lance_core.publish.attempts import Key, attempt_files, read_lease, started_keys
 from lance_core.publish.decisions import DecisionState, look_many, read_decision
 from lance_core.publish.history import LogSearch, search
-from lance_core.publish.in_use import Owners, files_in_use
 from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
 from lance_core.publish.model import Attempt, GarbageReport, StagedTransaction
 from lance_core.publish.table_id import require_known_records

@@ -31,9 +31,8 @@ from dataclasses import replace
 from functools import partial
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.committed import Committed
 from lance_core.commit.conflicts import PartlyCommittedError
-from lance_core.commit.loop import LoopRequest, rebase_onto
+from lance_core.commit.loop import Committed, LoopRequest, rebase_onto
 from lance_core.commit.manifests import Listing, OpenAt, OpenVersion, list_once, open_newest
 from lance_core.errors import (
     IncompatibleConflictError,
@@ -47,12 +46,20 @@ from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store
 from lance_core.publish.abort import AbortRequest, remove_attempts
 from lance_core.publish.decisions import DecisionState, decide, look_many, say_committed
-from lance_core.publish.errors import NotWholeError, not_decided, too_many_rounds
 from lance_core.publish.fold import Fold, creates, plan_folds
 from lance_core.publish.history import LogSearch, committed_in, search
 from lance_core.publish.intent import list_intents, named_by
-from lance_core.publish.members import Loaded, clear_committed, load_members, quietly, was_aborted
-from lance_core.publish.merge import MemberConflictError
+from lance_core.publish.members import (
+    Loaded,
+    MemberConflictError,
+    NotWholeError,
+    clear_committed,
+    load_members,
+    not_decided,
+    quietly,
+    too_many_rounds,
+    was_aborted,
+)
 from lance_core.publish.model import ALREADY_COMMITTED, COMMITTED, CommitResult, StagedTransaction
 from lance_core.publish.preconditions import (
     distinct,
@@ -62,10 +69,8 @@ from lance_core.publish.preconditions import (
     require_same_table,
     versions_removed,
 )
-from lance_core.publish.publisher import Check, CommitRequest, IfMoved, Publisher, ReExecute
-from lance_core.publish.single import publish_single
+from lance_core.publish.publisher import Check, CommitRequest, IfMoved, Publisher, ReExecute, Tally, publish_single
 from lance_core.publish.table_id import table_id_of
-from lance_core.publish.tally import Tally
 from lance_core.table.draft import TableOptions
 
 log = logging.getLogger(__name__)

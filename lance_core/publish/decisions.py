@@ -32,9 +32,9 @@ from lance_core.errors import (
 from lance_core.io.abilities import ListsInOrder
 from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store
-from lance_core.publish.folded import folded_records
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import FORMAT, Record, decode_record, encode_record, parse_record, unsupported
+from lance_core.publish.segments import folded_records
 from lance_core.publish.table_id import table_id_of
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import decode_transaction, encode_transaction

@@ -24,8 +24,8 @@ from lance_core.commit.identities import CREATES_PROPERTY, GROWS_PROPERTY, publi
 from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
-from lance_core.publish.adopt import adopt_fragments
 from lance_core.publish.members import Loaded
+from lance_core.publish.merge import adopt_fragments
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.staged_properties import may_follow
 from lance_core.table.operations import Append, DataReplacement, Delete, Merge, Overwrite, Restore, Update, UpdateMode

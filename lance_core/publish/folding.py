@@ -40,7 +40,6 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.publish.attempts import started_keys
 from lance_core.publish.decisions import DecisionState, decision_path, list_identities, look_many, parse_decision
-from lance_core.publish.folded import hinted_index, newest_index, read_index, read_segment, where_is
 from lance_core.publish.intent import list_intents
 from lance_core.publish.records import Record
 from lance_core.publish.segments import (
@@ -53,7 +52,12 @@ from lance_core.publish.segments import (
     decode_block,
     encode_index,
     generation_of,
+    hinted_index,
     new_segment_name,
+    newest_index,
+    read_index,
+    read_segment,
+    where_is,
 )
 
 log = logging.getLogger(__name__)

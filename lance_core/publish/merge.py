@@ -1,4 +1,4 @@
-"""Combine concurrently staged appends, deletes and updates into one transaction on the newest version.
+"""What several members do, as one transaction on the newest version: rows merged, rows that bring columns, field ids fitted.
 
 ::
 
@@ -7,52 +7,43 @@
     Update   fragment 5: {0} moved to new        one Update; one Delete when nothing is added
     Append   new
 
+    newest   fields 0 "a", 1 "c"; fragments 0 to 8        staged  Merge of "a", "b"   Merge of "a", "b"   Append of "a"
+    ->       one Merge: fields 0 "a", 1 "c", 2 "b"; fragments 0 to 8 as they are, and 9, 10, 11 with the new rows
+
+    staged for a table to be     id 0 "a" int64, id 1 "b" string
+    the table there is           id 0 "b" string, id 4 "a" int64
+    DataFile.fields (0, 1)       -> (4, 0); the file itself is not touched: readers go by the manifest's mapping
+
 None of them saw another, so any order will do, provided no row is updated by one and taken by another: that is a
-RetryableConflictError which names the later ones.
+RetryableConflictError which names the later ones. A column that is there by now, with the same type, is used as it is; if
+all are, rows that bring columns are one Append. Rows without the column read as null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 import numpy as np
 
 from lance_core.commit.conflicts import PartlyCommittedError
 from lance_core.commit.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
-from lance_core.commit.identities import published
+from lance_core.commit.identities import GROWS_PROPERTY, published
 from lance_core.commit.rebase import Rebased, affected_rows, deletion_store
-from lance_core.errors import CorruptFileError, RetryableConflictError
+from lance_core.errors import CorruptFileError, LanceError, RetryableConflictError, SchemaMismatchError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
+from lance_core.format.schema import NO_PARENT, Field, Schema
 from lance_core.io.store import Store
-from lance_core.publish.members import Loaded
-from lance_core.table.operations import Append, Delete, Update
+from lance_core.publish.members import Loaded, NotWholeError, blame
+from lance_core.publish.staged_properties import Growth, growth_of, new_rows, next_fragment_id, numbered
+from lance_core.table.field_ids import next_field_id
+from lance_core.table.operations import Append, Delete, Merge, Update
 from lance_core.table.transaction import Transaction
 
 Rebase = Callable[[Transaction], Rebased]
 """Brings one staged transaction up to the newest version, or raises a conflict."""
-
-
-class MemberConflictError(RetryableConflictError):
-    """Some members of a fold have to be planned again; the others are fine. Positions name the members.
-
-    `outdated` met a version of others. `behind` met another member of the fold, which is named by its position as well.
-    """
-
-    outdated: tuple[int, ...] = ()
-    behind: Mapping[int, int] = MappingProxyType({})
-
-
-def blame(
-    error: RetryableConflictError, outdated: Sequence[int], behind: Mapping[int, int] | None = None
-) -> MemberConflictError:
-    """The same conflict, with the members that it concerns."""
-    found = MemberConflictError(str(error), uri=error.uri, version=error.version, other_version=error.other_version)
-    found.outdated, found.behind = tuple(outdated), dict(behind or {})
-    return found
 
 
 def merge_rows(
@@ -238,3 +229,128 @@ class _Merge:
 
 def _distinct(values: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(values)))
+
+
+def grow(members: Sequence[Loaded], newest: Manifest, *, uuid: str, rebase: Rebase) -> Transaction:
+    """One transaction on `newest` that does what all members do.
+
+    Raises MemberConflictError for members that a concurrent commit made invalid, NotWholeError with a SchemaMismatchError
+    for those whose columns do not fit the table, or another member's.
+    """
+    schema, first = newest.schema, next_field_id(newest)
+    new: list[Fragment] = []
+    outdated, unfit = dict[int, RetryableConflictError](), dict[str, LanceError]()
+    for number, item in enumerate(members):
+        rows = new_rows(item.transaction)
+        try:
+            rebase(replace(item.transaction, operation=Append(rows)))
+            schema, fitted = fit_rows(item.transaction, rows, schema, first_id=max(first, schema.max_field_id + 1))
+        except PartlyCommittedError:
+            raise
+        except RetryableConflictError as error:
+            outdated[number] = error
+        except SchemaMismatchError as error:
+            unfit[item.ref.identity] = error
+        else:
+            new += fitted
+    if unfit:
+        raise NotWholeError(unfit)
+    if outdated:
+        conflict = outdated[min(outdated)]
+        raise blame(conflict, [*outdated]) from conflict
+    return _transaction(members, newest, schema, new, uuid=uuid)
+
+
+def fit_rows(
+    transaction: Transaction, rows: Sequence[Fragment], schema: Schema, *, first_id: int
+) -> tuple[Schema, Sequence[Fragment]]:
+    """The schema with the columns of a member, and its rows with the ids of that schema."""
+    operation, growth = transaction.operation, growth_of(transaction.properties)
+    if not isinstance(operation, Merge) or growth is None:
+        return schema, rows
+    lacking = [name for name in growth.columns if operation.schema.has_column(name) and not schema.has_column(name)]
+    grown = with_columns(schema, operation.schema, lacking, first_id=first_id)
+    return grown, adopt_fragments(rows, staged=operation.schema, table=grown, happened="changed the columns of the table")
+
+
+def with_columns(schema: Schema, source: Schema, names: Sequence[str], *, first_id: int) -> Schema:
+    """The schema with columns of another one at its end, under new ids; rows that are there have nulls in them."""
+    added = [field for name in names for field in source.descend(source.find(name).id)]
+    ids = {field.id: first_id + number for number, field in enumerate(added)}
+    fields = tuple(
+        replace(field, id=ids[field.id], parent_id=NO_PARENT, nullable=True)
+        if field.parent_id == NO_PARENT
+        else replace(field, id=ids[field.id], parent_id=ids[field.parent_id])
+        for field in added
+    )
+    return replace(schema, fields=schema.fields + fields) if fields else schema
+
+
+def _transaction(
+    members: Sequence[Loaded], newest: Manifest, schema: Schema, new: Sequence[Fragment], *, uuid: str
+) -> Transaction:
+    properties = {name: text for item in members for name, text in published(item.transaction.properties).items()}
+    properties.pop(GROWS_PROPERTY, None)
+    if schema is newest.schema:
+        fragments = tuple(replace(item, id=0) for item in new)
+        return Transaction(newest.version, uuid, Append(fragments), properties=properties)
+    first = next_fragment_id(newest)
+    columns = tuple(field.name for field in schema.top_level if not newest.schema.has_column(field.name))
+    operation = Merge((*newest.fragments, *numbered(new, first=first)), schema, preserves_nullability=True)
+    properties.update(Growth(columns, first, "append").properties())
+    return Transaction(newest.version, uuid, operation, properties=properties)
+
+
+class _UnfitError(ValueError):
+    """Why staged columns do not fit the table."""
+
+
+def adopt_fragments(
+    fragments: Sequence[Fragment], *, staged: Schema, table: Schema, happened: str = "created the table"
+) -> tuple[Fragment, ...]:
+    """The fragments with their files' field ids translated from `staged` to `table`, matched by path.
+
+    `happened`: what another writer did since they were staged, for the message.
+
+    Raises SchemaMismatchError when a staged column is not in the table, has another type, may hold nulls where the table
+    may not, or when a column of the table that may not be null is missing.
+    """
+    try:
+        ids = _match(staged, table)
+    except _UnfitError as error:
+        raise SchemaMismatchError(
+            f"another writer {happened} in the meantime, and {error}",
+            cure="Abort this staged transaction and stage it again with the table's schema.",
+        ) from None
+    if all(old == new for old, new in ids.items()):
+        return tuple(fragments)
+    return tuple(_translated(fragment, ids) for fragment in fragments)
+
+
+def _match(staged: Schema, table: Schema) -> dict[int, int]:
+    by_path = {table.path_of(item.id): item for item in table.fields}
+    ids = {}
+    for item in staged.fields:
+        path = staged.path_of(item.id)
+        ids[item.id] = _fitting(path, item, by_path.get(path)).id
+    missing = [item.name for item in table.top_level if not item.nullable and item.id not in ids.values()]
+    if missing:
+        raise _UnfitError(f"the staged data has no column {missing}, which is not nullable")
+    return ids
+
+
+def _fitting(path: str, field: Field, found: Field | None) -> Field:
+    if found is None:
+        raise _UnfitError(f"the staged column {path!r} is not in the table")
+    if found.logical_type != field.logical_type:
+        raise _UnfitError(
+            f"column {path!r} is {found.logical_type} in the table and {field.logical_type} in the staged data"
+        )
+    if field.nullable and not found.nullable:
+        raise _UnfitError(f"column {path!r} is not nullable in the table, but nullable in the staged data")
+    return found
+
+
+def _translated(fragment: Fragment, ids: dict[int, int]) -> Fragment:
+    files = tuple(replace(file, fields=tuple(ids.get(item, item) for item in file.fields)) for file in fragment.files)
+    return replace(fragment, files=files)

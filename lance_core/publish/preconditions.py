@@ -11,10 +11,8 @@ from lance_core.commit.transactions import load_transaction
 from lance_core.errors import IncompatibleConflictError, InputError, LanceError, NotFoundError, RetryableConflictError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
-from lance_core.publish.errors import of_another_table, outdated
 from lance_core.publish.fold import Fold
-from lance_core.publish.members import Loaded
-from lance_core.publish.merge import MemberConflictError
+from lance_core.publish.members import Loaded, MemberConflictError, of_another_table, outdated
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.staged_properties import facts_of
 from lance_core.publish.table_id import is_other_table, require_known_records, table_id_of

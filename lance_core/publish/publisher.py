@@ -7,10 +7,25 @@
     end                                    none of its puts can arrive any more: the intent goes
 
 `in_doubt` says that a put may still arrive, or that a file which was written in vain is still there: then the intent stays.
+
+One staged transaction may be published just as it is, on the very version that it was planned on, with as few requests as
+safe::
+
+    the decision that it is finished, and that there is none behind it  ‖  the version that it was planned on
+    intent  ‖  its files
+    manifest                   as the next version, if absent; it names the staged transaction's own file
+    -> lineage, decision, clearing  as ever
+
+What became of finished work is in the log since its read version: a commit, or the version of an abort. So where the put of
+the next version succeeds, and later versions come from it, nothing had become of it, and no decision after that one is
+requested. The versions are not listed before: if there is a later one, the put fails, and if there was one that has been
+removed, the look behind the put finds it. For work that was planned longer ago the versions are listed all the same,
+because then there often is a later one, and a try in vain costs more than a listing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,28 +33,44 @@ from typing import Literal
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.committed import AlsoJudge, Committed
 from lance_core.commit.conflicts import delete_quietly
-from lance_core.commit.loop import LoopRequest, commit_in_detail, rebase_onto
-from lance_core.commit.manifests import KnownVersions, OpenVersion, open_version
+from lance_core.commit.loop import AlsoJudge, Committed, LoopRequest, commit_in_detail, publish_on, rebase_onto
+from lance_core.commit.manifests import KnownVersions, OpenVersion, find_latest_version, open_or_none, open_version
 from lance_core.commit.rebase import Rebased
 from lance_core.commit.references import fragment_paths
-from lance_core.errors import CommitStateUnknownError
+from lance_core.commit.transactions import read_transaction_file
+from lance_core.errors import CommitStateUnknownError, CorruptFileError, LanceError, StoreError
 from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import begin
 from lance_core.io.store import Store
-from lance_core.publish.decisions import DecisionState
-from lance_core.publish.errors import InDoubtError, NotWholeError, in_doubt
-from lance_core.publish.fold import Fold, fold_uuid
-from lance_core.publish.grow import grow
+from lance_core.publish.decisions import DecisionState, read_decision, say_committed
+from lance_core.publish.fold import Fold, fold_uuid, plan_folds
+from lance_core.publish.history import committed_in
 from lance_core.publish.intent import Intent, extend_intent, put_intent, remove_intent
-from lance_core.publish.members import Loaded, lost_files, quietly
-from lance_core.publish.merge import merge_rows
-from lance_core.publish.model import StagedTransaction
-from lance_core.publish.preconditions import Concerns, judge_members
+from lance_core.publish.members import (
+    InDoubtError,
+    Loaded,
+    NotWholeError,
+    clear_committed,
+    in_doubt,
+    lost_files,
+    not_decided,
+    quietly,
+)
+from lance_core.publish.merge import grow, merge_rows
+from lance_core.publish.model import COMMITTED, CommitResult, StagedTransaction
+from lance_core.publish.preconditions import Concerns, is_planned_on, judge_members, require_same_table
+from lance_core.publish.staged_properties import facts_of, num_new_fragments
 from lance_core.table.carried import written_fragments
 from lance_core.table.draft import TableOptions
+from lance_core.table.operations import Append, Delete, Update
 from lance_core.table.transaction import Transaction
+from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
+from lance_core.wire.transaction import encode_transaction
+
+_MAX_RE_EXECUTIONS = 15
+"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
+is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
 
 IfMoved = Literal["fail", "overwrite"]
 Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
@@ -59,7 +90,7 @@ class CommitRequest:
     for each version between the one a member was planned on and the one that is written, right before it is written: if one
     brought rows that the member should have known, that is a conflict. With `partial`, members that cannot be committed are
     named in the result (`refused`) and the others are committed; if none can, the first refusal is raised. `states`: the
-    decisions as the caller has just read them. `single`: one reference may be published by `single`; not if that was tried.
+    decisions as the caller has just read them. `single`: one reference may go by `publish_single`; not if that was tried.
     """
 
     refs: tuple[StagedTransaction, ...]
@@ -153,7 +184,8 @@ class Publisher:
     def _delete(self, paths: Iterable[str]) -> None:
         self.in_doubt = not delete_quietly(self._store, *paths) or self.in_doubt
 
-    def _note_doubt(self) -> None:
+    def note_doubt(self) -> None:
+        """A put of it may still arrive."""
         self.in_doubt = True
 
     def _publish(self, fold: Fold, transaction: Transaction, newest: OpenVersion | None) -> Committed:
@@ -163,7 +195,7 @@ class Publisher:
             strict=fold.strict,
             attempt=self.commit_id,
             before_put=lambda _: self._require_whole(fold),
-            on_doubt=self._note_doubt,
+            on_doubt=self.note_doubt,
             also_judge=self._judge_for(fold.members),
             newest=newest,
             open_at=self.versions,
@@ -187,3 +219,157 @@ class Publisher:
     def _judge_for(self, members: Sequence[Loaded]) -> AlsoJudge | None:
         concerns = self._request.concerns
         return None if concerns is None else partial(judge_members, self._store, members, concerns)
+
+
+@dataclass
+class Tally:
+    """What this call has done so far."""
+
+    outcome: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    num_versions: int = 0
+    committed: list[Loaded] = field(default_factory=list)
+    rebased: int = 0
+    re_executed: int = 0
+    published: dict[int, tuple[Transaction, str]] = field(default_factory=dict)
+    """What made each version, and the name of its transaction file."""
+    tries: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, LanceError] = field(default_factory=dict)
+
+    def may_try_again(self, identity: str) -> bool:
+        """Whether a member has not been staged again too often."""
+        return self.tries.get(identity, 0) < _MAX_RE_EXECUTIONS
+
+    def try_again(self, ref: StagedTransaction) -> None:
+        """A member is about to be staged again."""
+        self.tries[ref.identity] = self.tries.get(ref.identity, 0) + 1
+        self.re_executed += 1
+
+    def result(self) -> CommitResult:
+        """The result for the caller."""
+        return CommitResult(
+            version=max(self.versions.values()),
+            num_versions=self.num_versions,
+            identities=dict(self.outcome),
+            rows_added=sum(item.ref.num_rows for item in self.committed),
+            rows_deleted=sum(item.ref.num_deleted_rows for item in self.committed),
+            fragments_added=sum(num_new_fragments(item.transaction) for item in self.committed),
+            bytes_added=sum(item.ref.num_bytes for item in self.committed),
+            conflicts_rebased=self.rebased,
+            re_executed=self.re_executed,
+            refused={uuid: str(error) for uuid, error in self.refused.items()},
+        )
+
+
+_PLAIN = frozenset({"append", "delete", "update", "merge", "replace_where"})
+"""What may be published just as it was staged, on the version that it was planned on."""
+_FRESH_SECONDS = 60.0
+"""So long after the work was planned, a later version is hardly to be expected. A wrong clock costs requests, no more."""
+
+
+def publish_single(store: Store, ref: StagedTransaction, *, states: dict[str, DecisionState]) -> CommitResult | None:
+    """Publish it, exactly once; None where it takes more than this knows: then nothing has happened, or an intent alone, and
+    `commit` does it. `states`: decisions as they were just read; what this reads is added.
+
+    Raises what `commit` raises.
+    """
+    began = time.monotonic()
+    if ref.operation not in _PLAIN or not ref.number or not ref.read_version:
+        return None
+    work = _Single(store, ref, states)
+    try:
+        result = work.publish()
+    except StoreError:
+        raise  # a put may still arrive
+    except LanceError:
+        work.publisher.end()
+        raise
+    if result is None:
+        work.publisher.end()
+        return None
+    return replace(result, seconds=round(time.monotonic() - began, 6))
+
+
+class _Single:
+    def __init__(self, store: Store, ref: StagedTransaction, states: dict[str, DecisionState]) -> None:
+        self._store, self._ref, self._states = store, ref, states
+        known = states.get(ref.identity)
+        is_last = known is not None and known.is_finished(ref.attempt) and known.number == ref.number
+        self._known = known if is_last else None
+        self.publisher = Publisher(store, CommitRequest(refs=(ref,)), {ref.identity: ref})
+
+    def publish(self) -> CommitResult | None:
+        """See that the attempt is whole, put it, and say so."""
+        store, ref = self._store, self._ref
+        opening = begin(store, lambda: open_or_none(store, ref.read_version))
+        deciding = begin(store, self._decided)
+        is_last = begin(store, self._is_last)
+        opened, state, last = opening(), deciding(), is_last()
+        if state is None or not last:
+            return None
+        self._states[ref.identity] = state
+        transaction = state.transaction or read_transaction_file(store, ref.transaction_path)
+        if opened is None or transaction is None or transaction.uuid != ref.identity:
+            return None
+        item = Loaded(ref, transaction)
+        if not self._is_plain(item) or not is_planned_on(item, opened.manifest) or self._has_moved(item):
+            return None
+        (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
+        if fold.settles_late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
+            return None
+        table_id = require_same_table(store, [item], opened.manifest, table_id=None, present=None)
+        self.publisher.intend(ref.read_version)
+        is_lost = bool(lost_files(store, [item]))
+        self.publisher.wait_for_intent()
+        if is_lost:
+            return None  # the other way says which
+        asked = LoopRequest(attempt=ref.attempt, on_doubt=self.publisher.note_doubt)
+        try:
+            done = publish_on(store, fold.transaction, opened, asked)
+        except CommitStateUnknownError as error:
+            raise in_doubt(store, fold.transaction, error) from error
+        return None if done is None or done.already else self._note(item, done, state, table_id)
+
+    def _is_plain(self, item: Loaded) -> bool:
+        """Whether just this may be the version: without its transaction inside, the file of the staged one would be needed
+        for good."""
+        is_small = len(encode_transaction(item.transaction)) <= MAX_INLINE_TRANSACTION_SIZE
+        return is_small and isinstance(item.transaction.operation, Append | Delete | Update)
+
+    def _has_moved(self, item: Loaded) -> bool:
+        """Whether there is a later version, as far as that is worth a request."""
+        is_fresh = 0 <= time.time() - facts_of(item.transaction).planned_at < _FRESH_SECONDS
+        return not is_fresh and find_latest_version(self._store) != self._ref.read_version
+
+    def _decided(self) -> DecisionState | None:
+        """The decision that it is finished, unless that is not there."""
+        if self._known is not None:
+            return self._known
+        try:
+            found = read_decision(self._store, self._ref.identity, self._ref.number)
+        except CorruptFileError:
+            return None
+        return found if found is not None and found.is_finished(self._ref.attempt) else None
+
+    def _is_last(self) -> bool:
+        """Whether nothing is decided behind it. Not needed to publish it once: but what only a newer release can read is
+        refused before anything is published."""
+        if self._known is not None:
+            return True
+        try:
+            return read_decision(self._store, self._ref.identity, self._ref.number + 1) is None
+        except CorruptFileError:
+            return False
+
+    def _note(self, item: Loaded, done: Committed, state: DecisionState, table_id: str) -> CommitResult:
+        version, identity = done.manifest.version, self._ref.identity
+        work = committed_in(done.transaction, identity, version=version, table_id=table_id)
+        try:
+            known = say_committed(self._store, work, by=self.publisher.commit_id, known=state)
+        except StoreError as error:
+            raise not_decided(self._store, version, error) from error
+        named, last = done.manifest.transaction_file, self.publisher.records
+        quietly(
+            lambda: clear_committed(self._store, [item], done.transaction, named=named, states={identity: known}, last=last)
+        )
+        return Tally(outcome={identity: COMMITTED}, versions={identity: version}, num_versions=1, committed=[item]).result()

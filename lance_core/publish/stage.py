@@ -40,10 +40,10 @@ from lance_core.io.store import Store
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, decide_against, finished_reference, remove_attempt
 from lance_core.publish.attempts import find_finished, is_over, read_started, write_started
 from lance_core.publish.decisions import CommittedWork, DecisionState, decide, look
-from lance_core.publish.folded import folded_records
 from lance_core.publish.history import LogSearch, search, void_work
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import is_same_work, work_digest
+from lance_core.publish.segments import folded_records
 from lance_core.publish.staged_properties import StagedFacts, growth_of, staged_writers
 from lance_core.publish.table_id import table_id_of
 from lance_core.table.transaction import Transaction

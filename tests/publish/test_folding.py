@@ -32,10 +32,9 @@ from lance_core.publish.decisions import (
     look_many,
     say_committed,
 )
-from lance_core.publish.folded import newest_index
 from lance_core.publish.folding import fold_again, fold_ledger
 from lance_core.publish.history import LogSearch, find_committed, known_commit, search
-from lance_core.publish.segments import FOLDED, HINT_PATH, decode_index, encode_index, index_path
+from lance_core.publish.segments import FOLDED, HINT_PATH, decode_index, encode_index, index_path, newest_index
 from lance_core.publish.table_id import table_id_of
 from lance_core.publish.verify import forget, list_ledger, set_aside, void_records
 from tests.commit.commit_support import append, create

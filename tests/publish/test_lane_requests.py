@@ -19,7 +19,7 @@ from lance_core.io.memory import MemoryStore
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish import single
+from lance_core.publish import publisher
 from lance_core.publish.commit import commit_staged
 
 
@@ -83,7 +83,7 @@ def test_requests_of_a_commit_by_its_references_and_by_its_identity(server: Runn
 def test_work_that_was_planned_long_ago_is_listed_first(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version is likely then, and a put in vain costs more than a listing."""
     lane = Lane(server)
-    monkeypatch.setattr(single, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(publisher, "_FRESH_SECONDS", 0.0)
     (old,) = lane.stage(1)
     seen = lane.watch(lambda: commit_staged(resolve_store(lane.uri, server.options), [old]), latency_ms=0)
     assert seen.requests <= 10, str(seen)

@@ -33,7 +33,7 @@ from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec
-from lance_core.publish import single
+from lance_core.publish import publisher
 from lance_core.publish.abort import abort_attempt
 from lance_core.publish.collect import collect_garbage
 from lance_core.publish.commit import commit, commit_staged
@@ -41,8 +41,7 @@ from lance_core.publish.decisions import decision_path, look
 from lance_core.publish.history import find_committed
 from lance_core.publish.intent import list_intents
 from lance_core.publish.model import ALREADY_COMMITTED, COMMITTED, StagedTransaction
-from lance_core.publish.publisher import CommitRequest
-from lance_core.publish.single import publish_single
+from lance_core.publish.publisher import CommitRequest, publish_single
 from lance_core.publish.stage import begin_attempt, finish_attempt
 from lance_core.table.operations import Delete
 from lance_core.table.transaction import Transaction
@@ -226,7 +225,7 @@ def test_work_of_long_ago_asks_for_the_newest_version_first(store: Store) -> Non
 
 
 def test_a_transaction_too_large_for_a_manifest_is_left_to_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single, "MAX_INLINE_TRANSACTION_SIZE", 10)
+    monkeypatch.setattr(publisher, "MAX_INLINE_TRANSACTION_SIZE", 10)
     ref = stage(store, (7,))
     assert publish_single(store, ref, states={}) is None
     assert list_intents(store) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lance_core.commit import history as lineage
-from lance_core.commit import look, loop
+from lance_core.commit import loop
 from lance_core.errors import NotFoundError
 from lance_core.io.external.store import ExternalStore
 from lance_core.publish import (
@@ -21,10 +21,8 @@ from lance_core.publish import (
     decisions,
     folding,
     history,
-    in_use,
     publisher,
     segments,
-    single,
     stage,
 )
 from tests.simulation.explore import Bounds, explore
@@ -50,7 +48,6 @@ class Bug:
 
 def _a_commit_puts_no_intent(patch: Patch) -> None:
     patch.setattr(publisher, "put_intent", lambda store, intent: intent)
-    patch.setattr(single, "put_intent", lambda store, intent: intent)
 
 
 def _the_intent_goes_before_the_decisions(patch: Patch) -> None:
@@ -61,13 +58,13 @@ def _the_intent_goes_before_the_decisions(patch: Patch) -> None:
         note(self, *items)
 
     patch.setattr(commit._Commit, "_note", early)
-    said = single.say_committed
+    said = publisher.say_committed
 
     def say(store: Any, work: Any, *, by: str, known: Any) -> Any:
         store.delete(f"_lance_core/intents/{by}.json")
         return said(store, work, by=by, known=known)
 
-    patch.setattr(single, "say_committed", say)
+    patch.setattr(publisher, "say_committed", say)
 
 
 def _an_abort_of_finished_work_makes_no_version(patch: Patch) -> None:
@@ -96,12 +93,11 @@ def _an_abort_deletes_without_listing(patch: Patch) -> None:
 
 def _vanished_manifests_refer_to_nothing(patch: Patch) -> None:
     def one_look(store: Any, since: int) -> Any:
-        paths = look.complete_paths(store)
-        opened = [look._open_or_none(store, item) for item in paths if item[0] > since]
-        there = tuple(item for item in opened if item is not None)
-        return look.LogLook(store, since, there, paths[-1][0] if paths else 0)
+        paths = lineage._complete_paths(store)
+        opened = [lineage._open_or_none(store, item) for item in paths if item[0] > since]
+        return [item for item in opened if item is not None]
 
-    patch.setattr(in_use, "look_since", one_look)
+    patch.setattr(abort, "look_since", one_look)
 
 
 def _commit_judges_rows_once(patch: Patch) -> None:

@@ -25,9 +25,9 @@ from typing import Any
 
 from lance_core.arrow.storable import check_storable
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
-from lance_core.commit.detached import commit_detached
 from lance_core.commit.loop import LoopRequest, commit_in_detail, commit_transaction
 from lance_core.commit.manifests import load_manifest
+from lance_core.commit.put_manifest import commit_detached
 from lance_core.dataset.edit.insert import COMMIT_MESSAGE
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.dataset.versions.auto_cleanup import after_commit

@@ -168,7 +168,7 @@ class ExploringVerbs:
 
     def migrate_manifest_paths_v2(self) -> None:
         """Give all manifests names that count down. No writer may be at work in the meantime."""
-        from lance_core.commit.migrate_names import migrate_manifest_names
+        from lance_core.commit.manifests import migrate_manifest_names
 
         migrate_manifest_names(self._snapshot.store)
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from lance_core.commit.clone import commit_clone
 from lance_core.commit.manifests import find_latest_version, load_manifest, open_version
 from lance_core.commit.naming import DATA, INDICES, data_path, deletion_path
+from lance_core.commit.put_manifest import commit_clone
 from lance_core.dataset.refs.branches import (
     TREE,
     BranchRef,

@@ -72,9 +72,8 @@ from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.identity import random_identity
-from lance_core.publish.abort import ITSELF, AbortRequest, remove_attempt
+from lance_core.publish.abort import ITSELF, AbortRequest, remove_attempt, unused_files
 from lance_core.publish.attempts import list_staged, read_started
-from lance_core.publish.in_use import unused_files
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import is_same_work, work_digest
 from lance_core.publish.stage import adopt_unfinished, finish_attempt, renew_lease

@@ -33,8 +33,7 @@ from lance_core.publish.attempts import list_staged, read_started
 from lance_core.publish.commit import commit
 from lance_core.publish.decisions import DecisionState, look_many
 from lance_core.publish.model import CommitResult, StagedTransaction
-from lance_core.publish.publisher import CommitRequest, IfMoved, ReExecute
-from lance_core.publish.single import publish_single
+from lance_core.publish.publisher import CommitRequest, IfMoved, ReExecute, publish_single
 from lance_core.publish.stage import committed_reference
 from lance_core.table.draft import TableOptions
 

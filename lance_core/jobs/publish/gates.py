@@ -25,7 +25,7 @@ from lance_core.format.schema import Schema
 from lance_core.io.store import Store
 from lance_core.jobs.gates.conditions import require_gates
 from lance_core.jobs.specs.gates import GateSpec
-from lance_core.publish.grow import fit_rows
+from lance_core.publish.merge import fit_rows
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.publisher import Check
 from lance_core.publish.staged_properties import new_rows, numbered

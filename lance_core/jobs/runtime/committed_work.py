@@ -12,12 +12,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from lance_core.commit.history import look_since
 from lance_core.commit.identities import Asked
-from lance_core.commit.look import LogLook, look_since
+from lance_core.commit.transactions import transaction_of
 from lance_core.errors import IncompatibleConflictError
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
@@ -132,20 +132,12 @@ def _refusal(store: Store, spec: JobSpec, committed: CommittedWork, why: str, cu
 
 def _restored_away(store: Store, version: int) -> int:
     """The version that restored one before `version`, so that the newest does not come from it; 0 for none."""
-    look = look_since(store, version)
-    targets = _restores(look)
-    number = look.newest
+    made = {item.manifest.version: transaction_of(store, item) for item in look_since(store, version)}
+    number = max(made, default=version)
     while number > version:
-        target = targets.get(number)
-        if target is not None and target < version:
+        operation = None if (transaction := made.get(number)) is None else transaction.operation
+        target = operation.version if isinstance(operation, Restore) else number - 1
+        if target < version:
             return number
-        number = number - 1 if target is None else target
+        number = target
     return 0
-
-
-def _restores(look: LogLook) -> Mapping[int, int]:
-    return {
-        number: transaction.operation.version
-        for number, transaction in look.transactions()
-        if transaction is not None and isinstance(transaction.operation, Restore)
-    }

@@ -40,11 +40,10 @@ from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes,
 from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
-from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt, remove_attempts
+from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt, remove_attempts, remove_unused
 from lance_core.publish.attempts import STARTED, find_finished, started_attempts
 from lance_core.publish.decisions import CommittedWork, DecisionState, last_of, look, say_committed
 from lance_core.publish.history import find_committed, void_work
-from lance_core.publish.in_use import remove_unused
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import work_digest
 from lance_core.publish.stage import AttemptRequest, begin, committed_reference, finish_attempt, is_whole, renew_lease
