@@ -87,7 +87,7 @@ class Committed:
 class LoopRequest:
     """How a transaction is published.
 
-    `options` matter when it creates the table. `source` is the manifest a Clone begins from. `strict` refuses when the table
+    `options` matter when it creates the table. `strict` refuses when the table
     moved at all since its read version. `attempt` goes into the names of files that a rebase writes. `opened` is the version
     that it was planned on: it is not read again where a listing shows that it still is the newest. `newest` is the newest
     version as it has just been read. `open_at` opens a version.
@@ -103,7 +103,6 @@ class LoopRequest:
 
     max_retries: int = DEFAULT_MAX_RETRIES
     options: TableOptions | None = None
-    source: Manifest | None = None
     strict: bool = False
     attempt: str | None = None
     before_put: Callable[[int], None] = lambda _: None
@@ -189,7 +188,7 @@ class CommitLoop:
         self._store = store
         self._planned = with_packed_fragments(planned)
         self._request = request
-        self._options, self._source, self._strict = request.options, request.source, request.strict
+        self._options, self._strict = request.options, request.strict
         self._attempt, self._before_put = request.attempt, request.before_put
         identities = identities_of(planned)
         self._identities = tuple(identities)
@@ -249,13 +248,14 @@ class CommitLoop:
                 return self._found(committed)
             check_writable(newest.manifest, uri=self._store.uri)
         rebased = self._rebase(newest)
+        operation = self._planned.operation
         manifest = build(
             None if newest is None else newest.manifest,
             rebased.transaction,
             timestamp_ns=(tried_at := now_ns()),
             writer_version=WRITER_VERSION,
             options=self._options,
-            source=self._source_manifest(),
+            source=load_manifest(self._store, operation.version) if isinstance(operation, Restore) else None,
             transaction_file=self._transaction_file(newest, rebased.transaction),
         )
         self.tried_at = tried_at
@@ -298,7 +298,7 @@ class CommitLoop:
             newest = self._opened = open_newest(self._store, known=self._opened)
         if newest is not None:
             return newest
-        if self._planned.read_version == 0 and (isinstance(self._planned.operation, Overwrite) or self._source is not None):
+        if self._planned.read_version == 0 and isinstance(self._planned.operation, Overwrite):
             return None
         raise no_table(self._store, self._planned)
 
@@ -366,12 +366,6 @@ class CommitLoop:
         )
         self._written.update(rebased.files)
         return rebased
-
-    def _source_manifest(self) -> Manifest | None:
-        operation = self._planned.operation
-        if isinstance(operation, Restore):
-            return load_manifest(self._store, operation.version)
-        return self._source
 
     def _transaction_file(self, newest: OpenVersion | None, transaction: Transaction) -> str:
         if newest is not None:

@@ -130,10 +130,9 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
         return _open_latest(store)
     if version & naming.DETACHED_BIT:
         return open_path(store, version, naming.manifest_path(version))
-    for scheme in naming.NamingScheme:
+    for scheme in reversed(naming.NamingScheme):  # V2 first: it is what every table of the last years has
         with suppress(NotFoundError):
-            # V2 is tried first: it is what every table of the last years has.
-            return open_path(store, version, naming.manifest_path(version, _OTHER[scheme]))
+            return open_path(store, version, naming.manifest_path(version, scheme))
     known = version_numbers(store)
     if not known:
         raise not_a_table(store)
@@ -228,7 +227,6 @@ class _Latest:
 
 _MOST_KEPT = 1 << 20
 _V2_LENGTH = len(naming.manifest_name(1))
-_OTHER = {naming.NamingScheme.V1: naming.NamingScheme.V2, naming.NamingScheme.V2: naming.NamingScheme.V1}
 
 
 def _names(store: Store) -> dict[int, naming.NamingScheme]:

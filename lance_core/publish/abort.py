@@ -124,18 +124,17 @@ def remove_attempts(store: Store, keys: Sequence[Key], request: AbortRequest) ->
 def decide_against(store: Store, key: Key, *, by: str) -> bool:
     """Abort an unfinished attempt and remove nothing. Whether `by` has decided: not when it has finished, or another was
     first."""
-    return _decide_unfinished(store, key, by=by, known=None).aborted.get(key[1]) == by
+    return _decide_unfinished(store, key, by=by).aborted.get(key[1]) == by
 
 
-def _decide_unfinished(store: Store, key: Key, *, by: str, known: DecisionState | None) -> DecisionState:
+def _decide_unfinished(store: Store, key: Key, *, by: str) -> DecisionState:
     """Decide against an attempt unless it has finished, was superseded, or is decided; read once more behind the put."""
     identity, attempt = key
 
     def choose(state: DecisionState) -> DecisionState | None:
-        keeps = state.is_decided(attempt) or state.is_finished(attempt) or attempt in state.superseded
-        return None if keeps else state.abort([attempt], by=by)
+        return state.abort([attempt], by=by) if state.is_open(attempt) else None
 
-    state = decide(store, identity, choose, known=known)
+    state = decide(store, identity, choose)
     for _ in range(3):
         behind = look(store, identity, start=max(1, state.number))
         if behind.number >= state.number and choose(behind) is None:
@@ -171,8 +170,8 @@ class _Aborting:
             if state.finished is not None and state.finished.attempt == key[1]:
                 self._staged[key] = state.finished
         if not self._request.dry_run:
-            open_keys = [key for key in keys if self._is_open(key)]
-            decided = each(store, open_keys, self._against)
+            open_keys = [key for key in keys if self._states[key[0]].is_open(key[1])]
+            decided = each(store, open_keys, lambda store, key: _decide_unfinished(store, key, by=self._request.by))
             self._states.update({state.identity: state for state in decided})
             if self._request.finished == "abort":
                 keys = self._abort_waiting(keys)
@@ -219,29 +218,18 @@ class _Aborting:
         done = state.committed
         return done is not None and not done.has_witness and key[1] in (done.attempt, *state.superseded)
 
-    def _is_open(self, key: Key) -> bool:
-        """Whether it is neither decided nor finished nor superseded."""
-        state = self._states[key[0]]
-        return not (state.is_decided(key[1]) or state.is_finished(key[1]) or key[1] in state.superseded)
-
-    def _against(self, store: Store, key: Key) -> DecisionState:
-        return _decide_unfinished(store, key, by=self._request.by, known=None)
-
     def _sort(self, key: Key) -> None:
         identity, attempt = key
         if key in self._refusals:
             return
         state, request = self._states[identity], self._request
-        if state.is_aborted(attempt):
+        done = state.committed
+        is_its = done is not None and attempt in (done.attempt, *state.superseded)
+        if state.is_aborted(attempt) or (is_its and request.committed_too):
             self._doomed.append(key)
-        elif state.committed is not None and (state.committed.attempt == attempt or attempt in state.superseded):
-            if request.committed_too:
-                self._doomed.append(key)
-            else:
-                self._refusals[key] = _was_committed(self._store, identity, state.committed.version)
-        elif state.committed is not None and state.committed.attempt == "" and not request.committed_too:
-            self._refusals[key] = _was_committed(self._store, identity, state.committed.version)
-        elif request.dry_run and (request.finished == "abort" or self._is_open(key)):
+        elif done is not None and not request.committed_too and (is_its or not done.attempt):
+            self._refusals[key] = _was_committed(self._store, identity, done.version)
+        elif request.dry_run and (request.finished == "abort" or state.is_open(attempt)):
             self._doomed.append(key)
         else:
             self._left.append(key)

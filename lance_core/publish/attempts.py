@@ -20,7 +20,7 @@ from typing import Any
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError, UnsupportedRecordError
 from lance_core.io.parallel import each
-from lance_core.io.store import Store
+from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.decisions import DecisionState, last_of, look, look_many
 from lance_core.publish.model import Attempt, StagedEntry, StagedTransaction
 from lance_core.publish.records import FORMAT, is_number, parse_record, read_record, write_record
@@ -32,6 +32,7 @@ Key = tuple[str, str]
 """Identity and attempt."""
 
 STARTED = "started"
+_FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
 
 
 def list_staged(
@@ -153,11 +154,6 @@ def started_keys(store: Store, identity: str | None = None) -> list[Key]:
     return [key for key in found if key is not None and identity in (None, key[0])]
 
 
-def started_attempts(store: Store, identity: str) -> list[str]:
-    """Those of one identity."""
-    return [attempt for _, attempt in started_keys(store, identity)]
-
-
 def is_over(store: Store, identity: str, attempt: str) -> bool:
     """For a task of the attempt: whether it was aborted or committed. Decisions that are folded are too old to speak of
     it."""
@@ -191,10 +187,13 @@ def adopted_by_others(store: Store, keys: Sequence[Key]) -> frozenset[Key]:
 
 def attempt_files(store: Store) -> list[str]:
     """Paths of everything that could be an attempt's: data, deletions, indices, staged transactions, unfinished writes."""
-    folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
-    found = [entry.path for folder in folders for entry in store.list(f"{folder}/")]
-    found.extend(entry.path for folder in folders for entry in store.list_unfinished(f"{folder}/"))
-    return found
+    unfinished = (entry for folder in _FOLDERS for entry in store.list_unfinished(f"{folder}/"))
+    return [entry.path for entry in (*attempt_entries(store), *unfinished)]
+
+
+def attempt_entries(store: Store) -> list[StoreEntry]:
+    """Those that are written whole."""
+    return [entry for folder in _FOLDERS for entry in store.list(f"{folder}/")]
 
 
 def record_path(identity: str, attempt: str) -> str:

@@ -17,21 +17,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import open_newest
 from lance_core.commit.references import is_referenced
-from lance_core.errors import CommitStateUnknownError, LanceError
+from lance_core.errors import CommitStateUnknownError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.abort import AbortRequest, Owners, Removal, files_in_use, remove_attempts
-from lance_core.publish.attempts import Key, attempt_files, read_lease, started_keys
+from lance_core.publish.attempts import Key, attempt_entries, attempt_files, read_lease, started_keys
 from lance_core.publish.decisions import DecisionState, look_many, read_decision
-from lance_core.publish.history import LogSearch, search
+from lance_core.publish.history import LogSearch, search, settle_intents
 from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
 from lance_core.publish.model import Attempt, GarbageReport, StagedTransaction
 from lance_core.publish.table_id import require_known_records
@@ -56,11 +56,11 @@ def collect_garbage(
     require_known_records(store, None if newest is None else newest.manifest)
     intents = list_intents(store)
     found = _find(store, at, abandon_after)
-    _settle_intents(store, intents, found)
+    settle_intents(store, intents, but=found.waiting)
     unfinished = _left_unfinished(store, at)
-    sizes = _Sizes(store, unfinished)
+    sizes = {entry.path: entry.size for entry in unfinished}  # as they were before
     if intents or found.everybody():
-        sizes.look()
+        sizes.update((entry.path, entry.size) for entry in attempt_entries(store))
     removals = [
         remove_attempts(store, found.over, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
         remove_attempts(store, found.dead, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
@@ -82,28 +82,13 @@ def collect_garbage(
     return GarbageReport(
         dry_run=dry_run,
         files=tuple(sorted(files)),
-        bytes=sizes.of(files),
+        bytes=sum(sizes.get(path, 0) for path in files),
         attempts=tuple(sorted({*gone, *(intent.commit for intent in settled)})),
         abandoned=tuple(sorted(identity for identity, attempt in found.forgotten if (identity, attempt) not in spared)),
-        unknown=tuple(sorted(key[0] for key, error in abandoned.refusals.items() if _is_unknown(error))),
+        unknown=tuple(
+            sorted(key[0] for key, error in abandoned.refusals.items() if isinstance(error, CommitStateUnknownError))
+        ),
     )
-
-
-class _Sizes:
-    """Sizes of files as they were before the collection."""
-
-    def __init__(self, store: Store, unfinished: Sequence[StoreEntry]) -> None:
-        self._store = store
-        self._known = {entry.path: entry.size for entry in unfinished}
-
-    def look(self) -> None:
-        """List the table: only where something is to go."""
-        folders = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
-        self._known.update((entry.path, entry.size) for folder in folders for entry in self._store.list(f"{folder}/"))
-
-    def of(self, paths: Iterable[str]) -> int:
-        """Bytes of some files together."""
-        return sum(self._known.get(path, 0) for path in paths)
 
 
 @dataclass(frozen=True)
@@ -171,7 +156,7 @@ def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *
     verb = "would be aborted" if dry_run else "was aborted"
     for key, (staged, since) in found.forgotten.items():
         if (error := removal.refusals.get(key)) is not None:
-            if _is_unknown(error):
+            if isinstance(error, CommitStateUnknownError):
                 log.warning("%s Until then the work stays.", error)
             continue
         if key in removal.left:
@@ -182,21 +167,6 @@ def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *
             store.uri, staged.operation, key[0], staged.num_rows, staged.read_version,
             Asked.from_dict(found.asked.get(key, {})), (now - since) / 3600, verb,
         )  # fmt: skip
-
-
-def _is_unknown(error: LanceError) -> bool:
-    return isinstance(error, CommitStateUnknownError)
-
-
-def _settle_intents(store: Store, intents: Sequence[Intent], found: _Found) -> None:
-    """What the intents name and the log knows gets its decision; the rest stays open."""
-    bases: dict[str, int] = {}
-    for intent in intents:
-        for identity in intent.attempts:
-            if identity not in found.waiting:
-                bases[identity] = min(intent.base, bases.get(identity, intent.base))
-    if bases:
-        search(store, LogSearch(bases))
 
 
 def _settled(store: Store, intents: Sequence[Intent]) -> list[Intent]:
@@ -212,12 +182,12 @@ def _settled(store: Store, intents: Sequence[Intent]) -> list[Intent]:
 
 def _left_unfinished(store: Store, now: float) -> list[StoreEntry]:
     """Unfinished writes that nobody can be at work on any more, whosever they are."""
-    found = []
-    for entry in store.list_unfinished(""):
-        is_long = entry.path.startswith((f"{naming.DATA}/", f"{naming.INDICES}/"))
-        if entry.modified + (_LONG_WRITE_SECONDS if is_long else STALE_SECONDS) < now:
-            found.append(entry)
-    return found
+
+    def bound(path: str) -> float:
+        is_long = path.startswith((f"{naming.DATA}/", f"{naming.INDICES}/"))
+        return _LONG_WRITE_SECONDS if is_long else STALE_SECONDS
+
+    return [entry for entry in store.list_unfinished("") if entry.modified + bound(entry.path) < now]
 
 
 def _left_by(store: Store, intents: Sequence[Intent]) -> list[str]:

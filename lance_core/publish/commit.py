@@ -29,8 +29,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
 from lance_core.commit.conflicts import PartlyCommittedError
 from lance_core.commit.loop import Committed, LoopRequest, rebase_onto
 from lance_core.commit.manifests import Listing, OpenAt, OpenVersion, list_once, open_newest
@@ -69,35 +69,17 @@ from lance_core.publish.preconditions import (
     require_same_table,
     versions_removed,
 )
-from lance_core.publish.publisher import Check, CommitRequest, IfMoved, Publisher, ReExecute, Tally, publish_single
+from lance_core.publish.publisher import CommitRequest, Publisher, Tally, publish_single
 from lance_core.publish.table_id import table_id_of
-from lance_core.table.draft import TableOptions
 
 log = logging.getLogger(__name__)
 
 _MAX_ROUNDS = 40
 
 
-def commit_staged(
-    store: Store,
-    refs: Sequence[StagedTransaction],
-    *,
-    if_moved: IfMoved = "fail",
-    options: TableOptions | None = None,
-    check: Check | None = None,
-    re_execute: ReExecute | None = None,
-    max_retries: int = DEFAULT_MAX_RETRIES,
-) -> CommitResult:
+def commit_staged(store: Store, refs: Sequence[StagedTransaction], **fields: Any) -> CommitResult:
     """`commit` with these fields of a `CommitRequest`."""
-    request = CommitRequest(
-        refs=tuple(refs),
-        if_moved=if_moved,
-        options=options,
-        check=check,
-        re_execute=re_execute,
-        max_retries=max_retries,
-    )
-    return commit(store, request)
+    return commit(store, CommitRequest(refs=tuple(refs), **fields))
 
 
 def commit(store: Store, request: CommitRequest) -> CommitResult:

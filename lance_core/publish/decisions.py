@@ -35,7 +35,7 @@ from lance_core.io.store import Store
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import FORMAT, Record, decode_record, encode_record, parse_record, unsupported
 from lance_core.publish.segments import folded_records
-from lance_core.publish.table_id import table_id_of
+from lance_core.publish.table_id import is_other_table, table_id_of
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import decode_transaction, encode_transaction
 
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 FINISHED, ABORTED, COMMITTED = "finished", "aborted", "committed"
 _OUTCOMES = (FINISHED, ABORTED, COMMITTED)
+_ALWAYS = ("identity", "number", "outcome", "attempt", "by", "decided_at")
 SETTLED_BY_HAND = "settled by hand"
 
 _MAX_INLINE = 64 << 10
@@ -106,10 +107,9 @@ class DecisionState:
         """Whether just this attempt waits for its commit."""
         return self.finished is not None and self.finished.attempt == attempt
 
-    @property
-    def waits(self) -> bool:
-        """Whether something is finished and not committed."""
-        return self.finished is not None
+    def is_open(self, attempt: str) -> bool:
+        """Whether an attempt is neither decided nor finished nor superseded."""
+        return not (self.is_decided(attempt) or self.is_finished(attempt) or attempt in self.superseded)
 
     def finish(self, staged: StagedTransaction, *, spec: Mapping[str, Any], transaction: Transaction) -> DecisionState:
         """The state after `staged` has finished; what it takes the place of is superseded."""
@@ -157,42 +157,18 @@ class DecisionState:
 
     def to_plain(self) -> Record:
         """The record."""
-        plain: dict[str, Any] = {
-            "format": FORMAT,
-            "identity": self.identity,
-            "number": self.number,
-            "outcome": self.outcome,
-            "attempt": self.attempt,
-            "by": self.by,
-            "decided_at": self.decided_at,
+        done = {} if self.committed is None else asdict(self.committed)
+        parts = {
+            "finished": None if self.finished is None else self.finished.to_dict(),
+            "committed": {name: value for name, value in done.items() if value and name != "identity"},
+            "aborted": dict(self.aborted),
+            "superseded": [*self.superseded],
         }
-        if self.finished is not None:
-            plain["finished"] = self.finished.to_dict()
-        if self.committed is not None:
-            plain["committed"] = {
-                name: value for name, value in asdict(self.committed).items() if value and name != "identity"
-            }
-        if self.aborted:
-            plain["aborted"] = dict(self.aborted)
-        if self.superseded:
-            plain["superseded"] = [*self.superseded]
+        plain = {"format": FORMAT, **{name: getattr(self, name) for name in _ALWAYS}}
+        plain.update({name: value for name, value in parts.items() if value})
         if self.transaction is not None and self.spec is not None:
             plain.update(_inline(self.spec, self.transaction))
         return plain
-
-
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    number: int
-    outcome: str
-    identity: str = ""
-    attempt: str = ""
-    by: str = ""
-    decided_at: float = 0.0
-    finished: Mapping[str, Any] = field(default_factory=dict)
-    committed: Mapping[str, Any] = field(default_factory=dict)
-    aborted: Mapping[str, Any] = field(default_factory=dict)
-    superseded: tuple[str, ...] = ()
 
 
 def decision_path(identity: str, number: int) -> str:
@@ -226,37 +202,24 @@ def read_decision(store: Store, identity: str, number: int) -> DecisionState | N
 
 def parse_decision(plain: Record, identity: str, *, where: str) -> DecisionState:
     """A record as the state that it carries."""
-    found = parse_record(_Plain, plain, where=where)
-    if found.outcome not in _OUTCOMES:
-        raise unsupported(where, "outcome", expected=" or ".join(_OUTCOMES), got=found.outcome)
-    if found.identity and found.identity != identity:
-        raise _damaged(f"{where}: the record belongs to {found.identity}")
-    finished = parse_record(StagedTransaction, found.finished, where=where) if found.finished else None
-    if finished is not None and finished.identity != identity:
-        raise _damaged(f"{where}: the record belongs to {finished.identity}")
-    committed = (
-        parse_record(CommittedWork, {**found.committed, "identity": identity}, where=where) if found.committed else None
-    )
-    spec, text, transaction = plain.get("spec"), plain.get("transaction"), None
+    text, done = plain.get("transaction"), plain.get("committed")
+    given: dict[str, Any] = {"identity": identity, **plain, "transaction": None}
+    if isinstance(done, Mapping):
+        given["committed"] = {**done, "identity": identity}
     if isinstance(text, str):
         try:
-            transaction = decode_transaction(base64.b64decode(text, validate=True))
+            given["transaction"] = decode_transaction(base64.b64decode(text, validate=True))
         except (ValueError, FormatError) as error:
             raise _damaged(f"{where}: transaction: {error}") from error
-    return DecisionState(
-        identity=identity,
-        number=found.number,
-        outcome=found.outcome,
-        attempt=found.attempt,
-        by=found.by,
-        decided_at=found.decided_at,
-        finished=finished,
-        committed=committed,
-        aborted={str(name): str(value) for name, value in found.aborted.items()},
-        superseded=found.superseded,
-        spec=spec if isinstance(spec, Mapping) else None,
-        transaction=transaction,
-    )
+    found = parse_record(DecisionState, given, where=where)
+    if not found.number or not found.outcome:
+        raise _damaged(f"{where}: the number or the outcome is missing")
+    if found.outcome not in _OUTCOMES:
+        raise unsupported(where, "outcome", expected=" or ".join(_OUTCOMES), got=found.outcome)
+    for owner in (found.identity, identity if found.finished is None else found.finished.identity):
+        if owner != identity:
+            raise _damaged(f"{where}: the record belongs to {owner}")
+    return found
 
 
 def _damaged(text: str) -> CorruptFileError:
@@ -266,10 +229,7 @@ def _damaged(text: str) -> CorruptFileError:
 def look(store: Store, identity: str, *, start: int = 1) -> DecisionState:
     """The state of an identity: its numbers by name, then the segments. `start`: a number that is known to have been
     there."""
-    found = last_of(store, identity, start)
-    if found is None and start > 1:
-        found = last_of(store, identity, 1)
-    return _with_segments(store, identity, found, folded_records(store, [identity]).get(identity))
+    return look_many(store, [identity], starts={identity: start})[identity]
 
 
 def look_many(
@@ -422,7 +382,9 @@ def say_committed(store: Store, work: CommittedWork, *, by: str, known: Decision
 
     def choose(state: DecisionState) -> DecisionState | None:
         before = state.committed
-        is_same = before is not None and before.version == work.version and not _differ(before.table_id, work.table_id)
+        is_same = (
+            before is not None and before.version == work.version and not is_other_table(before.table_id, work.table_id)
+        )
         # Whoever calls has seen it in the log; another version is that of a table that was here before.
         return None if is_same else state.commit(replace(work, committed_at=time.time()), by=by)
 
@@ -433,10 +395,6 @@ def settle_by_hand(store: Store, identity: str, *, version: int) -> DecisionStat
     """Note a person's word that an identity was committed, where the history that would show it was removed."""
     work = CommittedWork(identity, version, transaction=SETTLED_BY_HAND, table_id=table_id_of(store))
     return say_committed(store, work, by=SETTLED_BY_HAND)
-
-
-def _differ(one: str, other: str) -> bool:
-    return bool(one and other and one != other)
 
 
 def list_identities(store: Store) -> dict[str, list[int]]:

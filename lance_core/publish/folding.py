@@ -154,7 +154,7 @@ def _fold_some(store: Store, limit: float, after: str) -> tuple[dict[str, Decisi
 def _idle(store: Store, identities: Sequence[str], limit: float) -> dict[str, DecisionState]:
     """The states of those that nothing is going on with: what is decided, no intent names, and has no attempt at work."""
     states = look_many(store, identities, damaged={})
-    old = {name: state for name, state in states.items() if state.number and not state.waits and state.decided_at < limit}
+    old = {name: state for name, state in states.items() if state.number and not state.finished and state.decided_at < limit}
     if not old:
         return {}
     busy = {name for intent in list_intents(store) for name in intent.attempts}

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming
@@ -58,7 +58,8 @@ class LogSearch:
     """What is asked: identities with the version that each was staged on. `own`: the commit of the caller, whose intent says
     nothing. `commits_only`: intents of aborts say nothing, either. `open_at` opens a version, for a caller that asks for the
     same ones again; `listing` are the versions as it has just listed them. `is_fresh`: its states were read behind its
-    intent; else what is settled says nothing until they are read again, behind `prepare`, which waits for the intent."""
+    intent; else what is settled says nothing until they are read again, behind `prepare`, which waits for the intent.
+    `notes`: whether what the log shows gets its decision."""
 
     since: Mapping[str, int]
     own: str = ""
@@ -67,6 +68,7 @@ class LogSearch:
     listing: Listing | None = None
     is_fresh: bool = True
     prepare: Callable[[], None] = lambda: None
+    notes: bool = True
 
 
 @dataclass
@@ -116,12 +118,10 @@ def _take_decided(store: Store, found: Found, present: Sequence[int]) -> None:
     found.versions.update({item.identity: item.version for item in committed if item.identity not in void})
 
 
-def known_commit(store: Store, identity: str) -> CommittedWork | None:
+def known_commit(store: Store, state: DecisionState) -> CommittedWork | None:
     """The decision that an identity was committed, if the log does not contradict it."""
-    state = look_many(store, [identity])[identity]
-    if state.committed is None or void_work(store, [state.committed], version_numbers(store)):
-        return None
-    return state.committed
+    found = state.committed
+    return None if found is None or void_work(store, [found], version_numbers(store)) else found
 
 
 def void_work(store: Store, works: Iterable[CommittedWork], present: Sequence[int]) -> dict[str, str]:
@@ -228,8 +228,7 @@ def _read_log(
         found.aborted.update({identity: aborts[identity] for identity in silent if identity in aborts})
         for identity in carried:
             work = committed_in(transaction, identity, version=version, table_id=table_id_of(store, present=there))
-            found.states[identity] = say_committed(store, work, by="the log", known=found.states[identity])
-            found.versions[identity] = version
+            _take(store, asked, found, work, by="the log")
     gaps = {name: max((number for number in gone if number > since), default=0) for name, since in silent.items()}
     return {name: gap for name, gap in gaps.items() if gap}, settled
 
@@ -269,8 +268,15 @@ def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: 
             digest=staged.digest,
             table_id=table_id_of(store),
         )
-        found.states[identity] = say_committed(store, work, by="files in use", known=found.states[identity])
-        found.versions[identity] = newest.version
+        _take(store, asked, found, work, by="files in use")
+
+
+def _take(store: Store, asked: LogSearch, found: Found, work: CommittedWork, *, by: str) -> None:
+    state = found.states[work.identity]
+    found.states[work.identity] = (
+        say_committed(store, work, by=by, known=state) if asked.notes else state.commit(work, by=by)
+    )
+    found.versions[work.identity] = work.version
 
 
 def _in_use(store: Store, newest: Manifest, states: Mapping[str, DecisionState]) -> Iterator[tuple[str, StagedTransaction]]:
@@ -308,22 +314,8 @@ def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
 
     `since` gives the version that each was staged on. Reads only.
     """
-    states = look_many(store, [*since], damaged={})
-    silent = {name: since[name] for name, state in states.items() if state.committed is None}
-    present = version_numbers(store)
-    if not silent or not present:
-        return {}
-    there, settled = set(present), settled_version(store)
-    wanted = range(max(min(silent.values()), settled) + 1, present[-1] + 1)
-    gone = [version for version in wanted if version not in there]
-    if not gone:
-        return {}
-    for transaction in each(store, [version for version in wanted if version in there], _load):
-        silent = {name: base for name, base in silent.items() if transaction is None or not carries(transaction, name)}
-    used = dict(_in_use(store, load_manifest(store), {name: states[name] for name in silent}))
-    intents = list_intents(store)
-    gaps = {name: max((number for number in gone if number > base), default=0) for name, base in silent.items()}
-    return {name: gap for name, gap in gaps.items() if gap and name not in used and named_by(intents, [name], below=gap)}
+    unknown = search(store, LogSearch(since, notes=False)).unknown
+    return {name: error.version for name, error in unknown.items() if error.version}
 
 
 def settled_version(store: Store) -> int:
@@ -349,13 +341,19 @@ def settle_history(
     intents, present = list_intents(store), version_numbers(store)
     table_id = keep_table_id(store, present=present, doomed=doomed, load=load)
     _decide_carried(store, doomed, load or _load, table_id)
+    found = settle_intents(store, intents)
+    if not found.unknown and newest > settled_version(store):
+        write_record(store, SETTLED_PATH, {"format": FORMAT, "version": newest})
+
+
+def settle_intents(store: Store, intents: Iterable[Intent], *, but: Container[str] = ()) -> Found:
+    """What intents name and the log knows gets its decision; the rest stays open."""
     bases: dict[str, int] = {}
     for intent in intents:
         for identity in intent.attempts:
-            bases[identity] = min(intent.base, bases.get(identity, intent.base))
-    found = search(store, LogSearch(bases)) if bases else Found()
-    if not found.unknown and newest > settled_version(store):
-        write_record(store, SETTLED_PATH, {"format": FORMAT, "version": newest})
+            if identity not in but:
+                bases[identity] = min(intent.base, bases.get(identity, intent.base))
+    return search(store, LogSearch(bases)) if bases else Found()
 
 
 def _decide_carried(
@@ -363,12 +361,12 @@ def _decide_carried(
 ) -> None:
     """What the versions that go say of identities, where nobody has noted it: their records may have been removed by
     hand."""
-    works: dict[str, CommittedWork] = {}
-    for version in sorted(doomed):
-        transaction = load(store, version)
-        for identity in () if transaction is None else identities_of(transaction):
-            assert transaction is not None
-            works[identity] = committed_in(transaction, identity, version=version, table_id=table_id)
+    works = {
+        identity: committed_in(transaction, identity, version=version, table_id=table_id)
+        for version in sorted(doomed)
+        if (transaction := load(store, version)) is not None
+        for identity in identities_of(transaction)
+    }
     if not works:
         return
     states = look_many(store, [*works], damaged={})

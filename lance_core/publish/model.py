@@ -23,11 +23,33 @@ COMMITTED = "committed"
 ALREADY_COMMITTED = "already_committed"
 Outcome = Literal["committed", "already_committed"]
 
-T = TypeVar("T")
+P = TypeVar("P", bound="Plain")
+
+
+class Plain:
+    """A dataclass whose values are plain: it travels as JSON."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able plain values, fit for XCom."""
+        plain: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return {name: [*value] if isinstance(value, tuple) else value for name, value in plain.items()}
+
+    @classmethod
+    def from_dict(cls: type[P], plain: Mapping[str, Any]) -> P:
+        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
+        try:
+            return from_plain(cls, plain, RULES)
+        except ValueError as error:
+            raise InputError(
+                f"{sorted(plain)} are not the fields of a {cls.__name__}: {error}",
+                cure="Pass what `to_dict` returned, for example the XCom of a staging task.",
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Plain):
     """A try at staging one identity. Times are seconds since the epoch.
 
     `attempt` (16 hex digits) goes into the name of every file it writes: see `naming.data_file_name(attempt.attempt)`.
@@ -52,18 +74,9 @@ class Attempt:
     has_more: bool = False
     is_first: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values."""
-        return {**asdict(self), "spec": dict(self.spec), "asked": dict(self.asked)}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Attempt:
-        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
-        return _from_dict(cls, plain)
-
 
 @dataclass(frozen=True, slots=True)
-class StagedTransaction:
+class StagedTransaction(Plain):
     """A reference to a staged transaction: written, invisible, waiting for its commit. Ten plain values, each fact once.
 
     `number` is that of the decision that it is finished. `operation` is what was requested (the kind of the job).
@@ -93,15 +106,6 @@ class StagedTransaction:
         """Whether it adds to a table that did not exist when it was planned, and adds to it if it exists by then."""
         return bool(self.attempt) and not self.read_version and self.operation != "overwrite"
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values, fit for XCom."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> StagedTransaction:
-        """The inverse of `to_dict`; unknown keys are ignored, missing ones are an InputError."""
-        return _from_dict(cls, plain)
-
 
 def staged_transaction_path(identity: str, attempt: str, read_version: int) -> str:
     """Where an attempt's transaction is, which was planned on this version."""
@@ -129,7 +133,7 @@ class StagedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(Plain):
     """The result of a commit. It becomes the XCom, the asset event's extra and the metrics.
 
     `version` is the newest version that holds all identities; `num_versions` how many versions this call added (0 when
@@ -151,17 +155,12 @@ class CommitResult:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able plain values."""
-        plain = {**asdict(self), "identities": dict(self.identities), "refused": dict(self.refused)}
+        plain = Plain.to_dict(self)
         return plain if self.refused else {name: value for name, value in plain.items() if name != "refused"}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> CommitResult:
-        """The inverse of `to_dict`."""
-        return _from_dict(cls, plain)
 
 
 @dataclass(frozen=True, slots=True)
-class GarbageReport:
+class GarbageReport(Plain):
     """What `collect_garbage` removed (or would remove, when `dry_run`). Sizes in bytes.
 
     `abandoned`: identities whose staged work had waited too long for its commit. `unknown`: identities that would be among
@@ -174,17 +173,3 @@ class GarbageReport:
     attempts: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able plain values."""
-        return {name: [*value] if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-
-def _from_dict(kind: type[T], plain: Mapping[str, Any]) -> T:
-    try:
-        return from_plain(kind, plain, RULES)
-    except ValueError as error:
-        raise InputError(
-            f"{sorted(plain)} are not the fields of a {kind.__name__}: {error}",
-            cure="Pass what `to_dict` returned, for example the XCom of a staging task.",
-        ) from error

@@ -26,7 +26,6 @@ from typing import Any
 
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked, creates, identity_properties
-from lance_core.commit.manifests import version_numbers
 from lance_core.commit.references import data_paths
 from lance_core.commit.transactions import read_transaction_file, write_transaction
 from lance_core.errors import (
@@ -40,7 +39,7 @@ from lance_core.io.store import Store
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, decide_against, finished_reference, remove_attempt
 from lance_core.publish.attempts import find_finished, is_over, read_started, write_started
 from lance_core.publish.decisions import CommittedWork, DecisionState, decide, look
-from lance_core.publish.history import LogSearch, search, void_work
+from lance_core.publish.history import LogSearch, known_commit, search
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import is_same_work, work_digest
 from lance_core.publish.segments import folded_records
@@ -74,28 +73,9 @@ class AttemptRequest:
     is_free: bool = False
 
 
-def begin_attempt(
-    store: Store,
-    *,
-    identity: str,
-    spec: Mapping[str, Any],
-    read_version: int,
-    lease_seconds: float = DEFAULT_LEASE_SECONDS,
-    asked: Asked | None = None,
-    base: str = "",
-) -> Attempt:
+def begin_attempt(store: Store, **fields: Any) -> Attempt:
     """`begin` with these fields of an `AttemptRequest`."""
-    return begin(
-        store,
-        AttemptRequest(
-            identity=identity,
-            spec=spec,
-            read_version=read_version,
-            lease_seconds=lease_seconds,
-            asked=asked or Asked(),
-            base=base,
-        ),
-    )
+    return begin(store, AttemptRequest(**fields))
 
 
 def begin(store: Store, request: AttemptRequest) -> Attempt:
@@ -186,16 +166,11 @@ def _finished(
     if state.is_decided(attempt.attempt) or state.is_finished(attempt.attempt):
         return None
     if state.committed is not None:
-        if not void_work(store, [state.committed], version_numbers(store)):
+        if known_commit(store, state) is not None:
             return None
         state = state.void()
-    if attempt.replaces:
-        return (
-            state.finish(staged, spec=attempt.spec, transaction=transaction)
-            if state.is_finished(attempt.replaces[0])
-            else None
-        )
-    return None if state.waits else state.finish(staged, spec=attempt.spec, transaction=transaction)
+    is_free = state.is_finished(attempt.replaces[0]) if attempt.replaces else state.finished is None
+    return state.finish(staged, spec=attempt.spec, transaction=transaction) if is_free else None
 
 
 def _require_uncommitted(store: Store, attempt: Attempt) -> None:
@@ -256,12 +231,9 @@ def committed_reference(uri: str, work: CommittedWork, *, operation: str = "") -
 
 
 def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None = None) -> StagedTransaction | None:
-    """The finished staged transaction of an identity; None when there is none, it is being aborted, or files of it are gone.
-
-    With `spec`, one that was staged for another spec is None as well.
-    """
+    """What of an identity waits for its commit and `is_whole`; None when there is nothing."""
     staged = find_finished(store, identity)
-    return None if staged is None or not is_whole(store, staged, spec=spec) else staged
+    return staged if staged is not None and is_whole(store, staged, spec=spec) else None
 
 
 def is_whole(store: Store, staged: StagedTransaction, *, spec: Mapping[str, Any] | None = None) -> bool:
@@ -269,12 +241,9 @@ def is_whole(store: Store, staged: StagedTransaction, *, spec: Mapping[str, Any]
     if spec is not None and not is_same_work(staged.digest, work_digest(spec)):
         return False
     transaction = read_transaction_file(store, staged.transaction_path)
-    is_same = transaction is not None and transaction.uuid == staged.identity
-    return (
-        is_same
-        and transaction is not None
-        and not missing_files(store, transaction, writers=staged_writers(transaction, staged.attempt))
-    )
+    if transaction is None or transaction.uuid != staged.identity:
+        return False
+    return not missing_files(store, transaction, writers=staged_writers(transaction, staged.attempt))
 
 
 def missing_files(store: Store, transaction: Transaction, *, writers: Sequence[str]) -> list[str]:

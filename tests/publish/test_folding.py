@@ -103,7 +103,7 @@ def test_what_was_folded_is_found_on_every_store(store: Store, small: None) -> N
     assert fold_ledger(store, older_than=_AT_ONCE).total == len(_NAMES)
     assert [item.identity for item in list_ledger(store)] == sorted(_NAMES)
     assert void_records(store) == []
-    whole = known_commit(store, _NAMES[3])
+    whole = known_commit(store, look(store, _NAMES[3]))
     assert whole is not None
     assert (whole.version, whole.attempt, whole.digest) == (1, f"of {_NAMES[3]}", "d" * 64)
     assert _work_of(store, "nobody") is None
@@ -124,7 +124,7 @@ def test_only_what_is_old_and_can_be_read_is_folded() -> None:
     assert fold_ledger(store, older_than=_AT_ONCE).folded == 5
     assert [*list_identities(store)] == ["damaged"]
     assert [item.reason for item in void_records(store) if item.path.endswith("void.000001.json")]
-    assert known_commit(store, "void") is None
+    assert known_commit(store, look(store, "void")) is None
     assert fold_ledger(store, older_than=_AT_ONCE).generation == 1, "there was nothing to fold"
 
 
@@ -343,7 +343,7 @@ def test_folded_records_of_a_table_that_was_here_before_are_void(tmp_path: Path)
         store.delete(entry.path)
     create(store)  # made again, with one version
     assert [item.path for item in void_records(store)] == [path]
-    assert known_commit(store, "mine") is None
+    assert known_commit(store, look(store, "mine")) is None
     set_aside(store, [path])
     assert void_records(store) == []
     assert _work_of(store, "mine") is None

@@ -14,7 +14,7 @@ from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
 from lance_core.io.wrapped import CountingStore
 from lance_core.publish.abort import abort_attempt
-from lance_core.publish.attempts import list_staged, started_attempts
+from lance_core.publish.attempts import list_staged, started_keys
 from lance_core.publish.commit import commit_staged
 from lance_core.publish.decisions import CommittedWork, decision_path, list_identities, look, look_many, say_committed
 from lance_core.publish.stage import begin_attempt
@@ -48,8 +48,8 @@ def test_identities_that_look_like_attempts_keep_apart() -> None:
     one, two = stage(store, (7,), identity=outer), stage(store, (8,), identity=inner)
     numbered = stage(store, (9,), identity="job.000001")
     running = begin_attempt(store, identity="job.finished", spec={}, read_version=1)
-    assert started_attempts(store, outer) == [one.attempt]
-    assert started_attempts(store, inner) == [two.attempt]
+    assert started_keys(store, outer) == [(outer, one.attempt)]
+    assert started_keys(store, inner) == [(inner, two.attempt)]
     assert [(entry.identity, entry.state) for entry in list_staged(store, identity=outer)] == [(outer, "finished")]
     assert {entry.identity: entry.attempt for entry in list_staged(store)} == {
         outer: one.attempt, inner: two.attempt, "job.finished": running.attempt, "job.000001": numbered.attempt,

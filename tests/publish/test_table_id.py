@@ -62,7 +62,7 @@ def test_a_table_made_again_does_not_believe_the_old_decisions(uri: str) -> None
     run_job(CleanupSpec(uri=uri, retain_versions=2))
     assert table_id_of(store) not in ("", first)
     assert table_facts(uri).table_id != first
-    assert known_commit(store, mine.identity) is None
+    assert known_commit(store, look(store, mine.identity)) is None
     again = append(uri, [100], mine.identity)
     commit(uri, [again])
     assert 100 in ids(uri)

@@ -12,7 +12,6 @@ from lance_core.commit import loop
 from lance_core.commit.loop import Early
 from lance_core.commit.put_manifest import PutOutcome
 from lance_core.jobs.publish import commit
-from lance_core.jobs.runtime import lifecycle
 from lance_core.publish import history, members, publisher
 from tests.simulation import test_planted_bugs as planted
 from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS, UNTRUE, Theatre
@@ -64,7 +63,6 @@ def _files_go_in_one_request_with_their_records(patch: Patch) -> None:
 
 def _the_decisions_of_the_table_before_count(patch: Patch) -> None:
     patch.setattr(history, "void_work", lambda store, works, present: {})
-    patch.setattr(lifecycle, "void_work", lambda store, works, present: {})
 
 
 _LITTER = frozenset({LITTER})

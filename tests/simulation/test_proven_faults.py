@@ -73,7 +73,6 @@ def _what_a_fold_replaces_stays(patch: Patch) -> None:
 
 def _the_decisions_of_the_table_before_count(patch: Patch) -> None:
     patch.setattr(history, "void_work", lambda store, works, present: {})
-    patch.setattr(lifecycle, "void_work", lambda store, works, present: {})
 
 
 def _what_landed_is_not_compared(patch: Patch) -> None:

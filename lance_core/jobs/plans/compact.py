@@ -43,9 +43,9 @@ from lance_core.jobs.runtime.protocols import Plan, Report, Runner, Shape, Stage
 from lance_core.jobs.specs.edits import CompactSpec
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt
 from lance_core.publish.attempts import list_staged
-from lance_core.publish.commit import commit_staged
+from lance_core.publish.commit import commit
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.publisher import ReExecute
+from lance_core.publish.publisher import CommitRequest, ReExecute
 from lance_core.publish.stage import finish_attempt
 from lance_core.publish.staged_properties import staged_writers
 from lance_core.table.operations.rewrite import Rewrite, RewriteGroup
@@ -204,7 +204,7 @@ def _in_waves(spec: CompactSpec, store: Store, runner: Runner) -> None:
             spec, identity=_wave_identity(spec, wave), groups=tuple(wave), part_of=spec.identity, groups_per_commit=None
         )
         # Bound here, because the commit may request another try if a writer was in between.
-        commit_staged(store, [_stage_wave(part, runner)], re_execute=_again(part, runner))
+        commit(store, CommitRequest(refs=(_stage_wave(part, runner),), re_execute=_again(part, runner)))
         log.info("compacted %s: fragments %s", spec.uri, ", ".join(map(str, wave)))
 
 
@@ -223,7 +223,7 @@ def _settle_waves(store: Store, spec: CompactSpec) -> None:
             continue
         try:
             if entry.staged is not None:
-                commit_staged(store, [entry.staged])
+                commit(store, CommitRequest(refs=(entry.staged,)))
                 continue
         except CommitError as error:
             log.info("a finished part of %s can no longer be published: %s", spec.identity, error)

@@ -22,8 +22,8 @@ from lance_core.errors import IncompatibleConflictError
 from lance_core.io.store import Store
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.publish.abort import abort_attempt
-from lance_core.publish.attempts import find_finished, read_started, started_attempts
-from lance_core.publish.decisions import CommittedWork
+from lance_core.publish.attempts import find_finished, read_started, started_keys
+from lance_core.publish.decisions import CommittedWork, look
 from lance_core.publish.history import known_commit
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import is_same_work
@@ -60,7 +60,7 @@ def as_cleared(store: Store, spec: S) -> S:
 
 
 def _asked_before(store: Store, spec: JobSpec) -> Asked | None:
-    committed = known_commit(store, spec.identity)
+    committed = known_commit(store, look(store, spec.identity))
     if committed is not None:
         return Asked.from_dict(committed.asked)
     finished = find_finished(store, spec.identity)
@@ -76,9 +76,12 @@ def after_clear(store: Store, spec: S) -> S:
     identity = spec.effective_identity
     if identity == spec.identity:
         return spec
-    if known_commit(store, spec.identity) is None:
+    if known_commit(store, look(store, spec.identity)) is None:
         finished = find_finished(store, spec.identity)
-        attempts = [*started_attempts(store, spec.identity), *([] if finished is None else [finished.attempt])]
+        attempts = [
+            *(attempt for _, attempt in started_keys(store, spec.identity)),
+            *([] if finished is None else [finished.attempt]),
+        ]
         for attempt in dict.fromkeys(attempts):
             log.info("aborting attempt %s of %s because its task was cleared", attempt, spec.identity)
             abort_attempt(store, spec.identity, attempt, by="a cleared task")

@@ -41,9 +41,9 @@ from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOpe
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt, remove_attempts, remove_unused
-from lance_core.publish.attempts import STARTED, find_finished, started_attempts
-from lance_core.publish.decisions import CommittedWork, DecisionState, last_of, look, say_committed
-from lance_core.publish.history import find_committed, void_work
+from lance_core.publish.attempts import STARTED, find_finished, started_keys
+from lance_core.publish.decisions import CommittedWork, last_of, look, say_committed
+from lance_core.publish.history import find_committed, known_commit
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import work_digest
 from lance_core.publish.stage import AttemptRequest, begin, committed_reference, finish_attempt, is_whole, renew_lease
@@ -90,25 +90,20 @@ def find_done(store: Store, spec: JobSpec) -> Done | None:
     if not spec.identity:
         return None
     work, state = work_of(spec), look(store, spec.identity)
-    committed = _committed(store, state)
+    committed = known_commit(store, state)
     staged = state.finished
     if committed is None and staged is not None and staged.attempt not in spec.replaces:
         if is_whole(store, staged, spec=work) and not _is_unjudgeable(store, staged) and not is_cleared(store, spec, staged):
             return Done(staged)
         # It is to give way, unless it was committed and the commit was killed before it could say so.
         version = find_committed(store, spec.identity, staged.read_version)
-        committed = None if version is None else _committed(store, look(store, spec.identity))
+        committed = None if version is None else known_commit(store, look(store, spec.identity))
         if committed is None and is_whole(store, staged, spec=work):
             abort_attempt(store, staged.identity, staged.attempt, by="a new attempt")
     if committed is None:
         return None
     require_same_work(store, spec, committed, digest=work_digest(work))
     return Done(committed_reference(store.uri, committed, operation=spec.kind), committed.version, committed)
-
-
-def _committed(store: Store, state: DecisionState) -> CommittedWork | None:
-    found = state.committed
-    return None if found is None or void_work(store, [found], version_numbers(store)) else found
 
 
 def _is_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
@@ -139,7 +134,7 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
     A stale writer of such an attempt that still runs is refused when it tries to finish, or handed the reference of its
     retry.
     """
-    keys = [(identity, attempt) for attempt in started_attempts(store, identity) if attempt != spare]
+    keys = [key for key in started_keys(store, identity) if key[1] != spare]
     if not keys:
         return []
     finished = find_finished(store, identity)

@@ -18,7 +18,7 @@ from lance_core.jobs.runtime.lifecycle import clear_dead
 from lance_core.jobs.specs.edits import AddColumnsSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, SourceSpec
-from lance_core.publish.attempts import started_attempts
+from lance_core.publish.attempts import started_keys
 
 IDENTITY = "4ae18f4f-fe67-484d-8082-df968f79a389"
 
@@ -32,7 +32,7 @@ def rows_while_replaced(uri: str) -> pa.RecordBatchReader:
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from _table(range(5, 15)).to_batches()
-        assert started_attempts(resolve_store(uri), IDENTITY)
+        assert started_keys(resolve_store(uri), IDENTITY)
         clear_dead(resolve_store(uri), IDENTITY)
 
     return pa.RecordBatchReader.from_batches(_table(range(1)).schema, batches())
