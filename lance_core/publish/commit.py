@@ -33,7 +33,7 @@ from typing import Any
 
 from lance_core.commit.conflicts import PartlyCommittedError
 from lance_core.commit.loop import Committed, LoopRequest, rebase_onto
-from lance_core.commit.manifests import Listing, OpenAt, OpenVersion, list_once, open_newest
+from lance_core.commit.manifests import OpenAt, OpenVersion, list_once, open_newest
 from lance_core.errors import (
     IncompatibleConflictError,
     InputError,
@@ -75,6 +75,9 @@ from lance_core.publish.table_id import table_id_of
 log = logging.getLogger(__name__)
 
 _MAX_ROUNDS = 40
+_MAX_RE_EXECUTIONS = 15
+"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
+is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
 
 
 def commit_staged(store: Store, refs: Sequence[StagedTransaction], **fields: Any) -> CommitResult:
@@ -118,7 +121,9 @@ class _Commit:
     def __init__(self, store: Store, request: CommitRequest, wanted: Mapping[str, StagedTransaction]) -> None:
         self._store, self._request, self._pending = store, request, dict(wanted)
         self.publisher = Publisher(store, request, wanted)
-        self._tally, self._turns = Tally(), Turns()
+        self._tally = Tally()
+        self._before: dict[str, str] = {}  # the line in which each member stands: by identity, the one before it
+        self._tries: dict[str, int] = {}
         self._repeated: set[str] = set()
         self._states = dict(request.states)
         self._known: dict[str, DecisionState] = {}
@@ -156,12 +161,15 @@ class _Commit:
             damaged: dict[str, LanceError] = {}
             states = look_many(self._store, [*self._pending], starts=starts, damaged=damaged)  # type: ignore[arg-type]
             for uuid, error in damaged.items():
-                self._refuse(uuid, _unreadable(self._store, uuid, error))
+                what = f"{self._store.uri}: the decisions about {uuid} cannot be read: {error}"
+                cure = "Run `lance staged repair`, then clear its staging task."
+                self._refuse(uuid, IncompatibleConflictError(what, uri=self._store.uri, cure=cure))
         self._states = {}
         listing = list_once(self._store)
         if any(states[uuid].committed is None for uuid in self._pending):
             self.publisher.intend(max(listing.numbers, default=0))
-        self._keep_listing(listing)
+        # The newest version is most likely needed next: it is read while the log is read.
+        self._opening, self._present = begin(self._store, lambda: listing.open_newest(self._store)), listing.numbers
         asked = LogSearch(
             {uuid: ref.read_version for uuid, ref in self._pending.items()},
             own=self.publisher.commit_id,
@@ -191,7 +199,7 @@ class _Commit:
     def _round(self) -> None:
         """Commit what is pending, until done or until the table changed in a way that asks for new folds."""
         self.publisher.wait_for_intent()
-        wanted = self._turns.ready(self._pending)
+        wanted = self._ready()
         found = load_members(self._store, wanted, self._known)
         for ref, item in zip(wanted, found, strict=True):
             if isinstance(item, LanceError):
@@ -313,10 +321,6 @@ class _Commit:
         self._tally.refused[uuid] = error
         self._pending.pop(uuid, None)
 
-    def _keep_listing(self, found: Listing) -> None:
-        # The newest version is most likely needed next: it is read while the log is read.
-        self._opening, self._present = begin(self._store, lambda: found.open_newest(self._store)), found.numbers
-
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: each member gets its decision, so that it stays known when the log is pruned."""
         version, members = done.manifest.version, [item.ref.identity for item in fold.members]
@@ -353,7 +357,12 @@ class _Commit:
 
     def _execute_again(self, members: Sequence[Loaded], error: RetryableConflictError) -> None:
         again = self._request.re_execute
-        stuck = [item for item in members if again is None or not self._may_try_again(item.ref)]
+        tries, may = self._tries, self._request.may_re_execute
+        stuck = [
+            item
+            for item in members
+            if again is None or tries.get(item.ref.identity, 0) >= _MAX_RE_EXECUTIONS or not may(item.ref)
+        ]
         if stuck and not self._request.partial:
             raise error
         for item in stuck:
@@ -362,12 +371,10 @@ class _Commit:
             if again is None or item in stuck:
                 continue
             log.info("%s; staging again: %s", error, item.ref.identity)
-            self._tally.try_again(item.ref)
+            tries[item.ref.identity] = tries.get(item.ref.identity, 0) + 1
+            self._tally.re_executed += 1
             self._pending[item.ref.identity] = again(item.ref, self.publisher.commit_id)
             self._extend_intent()
-
-    def _may_try_again(self, ref: StagedTransaction) -> bool:
-        return self._tally.may_try_again(ref.identity) and self._request.may_re_execute(ref)
 
     def _part(self, fold: Fold, error: MemberConflictError) -> None:
         """Members of a fold met a concurrent commit, or another member, in a row."""
@@ -377,11 +384,23 @@ class _Commit:
             if item.ref.identity in self._repeated:
                 # Staged on the newest version and still in conflict: with a member that is not committed. That one goes
                 # first.
-                self._turns.wait(item.ref.identity, behind=fold.members[other].ref.identity, pending=self._pending)
+                self._stand(item.ref.identity, behind=fold.members[other].ref.identity)
             else:
                 again.append(item)
         self._execute_again(again, error)
         self._repeated.update(item.ref.identity for item in again)
+
+    def _ready(self) -> list[StagedTransaction]:
+        """Members that need not wait for another that is still pending."""
+        found = [ref for identity, ref in self._pending.items() if self._before.get(identity) not in self._pending]
+        return found or [*self._pending.values()]
+
+    def _stand(self, identity: str, *, behind: str) -> None:
+        """Put a member at the end of the line that begins with another."""
+        following = {before: one for one, before in self._before.items() if one in self._pending and one != identity}
+        while behind in following:
+            behind = following[behind]
+        self._before[identity] = behind
 
     def _clear(self) -> None:
         """Remove what is left of what was committed. Best effort: garbage collection does the same."""
@@ -412,33 +431,6 @@ class _Commit:
 def _against(state: DecisionState, *, attempt: str) -> DecisionState | None:
     is_over = state.is_decided(attempt) or state.committed is not None
     return None if is_over else state.abort([attempt], by="an abort that was begun")
-
-
-def _unreadable(store: Store, uuid: str, error: LanceError) -> IncompatibleConflictError:
-    return IncompatibleConflictError(
-        f"{store.uri}: the decisions about {uuid} cannot be read: {error}",
-        uri=store.uri,
-        cure="Run `lance staged repair`, then clear its staging task.",
-    )
-
-
-class Turns:
-    """The line in which each member stands: by identity, the identity before it."""
-
-    def __init__(self) -> None:
-        self._before: dict[str, str] = {}
-
-    def ready(self, pending: Mapping[str, StagedTransaction]) -> list[StagedTransaction]:
-        """Members that need not wait for another that is still pending."""
-        found = [ref for identity, ref in pending.items() if self._before.get(identity) not in pending]
-        return found or [*pending.values()]
-
-    def wait(self, identity: str, *, behind: str, pending: Mapping[str, StagedTransaction]) -> None:
-        """Put a member at the end of the line that begins with another."""
-        following = {before: one for one, before in self._before.items() if one in pending and one != identity}
-        while behind in following:
-            behind = following[behind]
-        self._before[identity] = behind
 
 
 def blame_members(store: Store, fold: Fold, error: RetryableConflictError, *, open_at: OpenAt) -> list[int]:

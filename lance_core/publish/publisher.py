@@ -68,10 +68,6 @@ from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
 from lance_core.wire.transaction import encode_transaction
 
-_MAX_RE_EXECUTIONS = 15
-"""New columns meet every append of a writer outside; after the first time only what it appended is filled in, so another try
-is cheap, and a busy machine needs many: five were too few beside two outside appends a second."""
-
 IfMoved = Literal["fail", "overwrite"]
 Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
 """Called with what is about to be published and the newest version, before every publication; raises to refuse."""
@@ -233,17 +229,7 @@ class Tally:
     re_executed: int = 0
     published: dict[int, tuple[Transaction, str]] = field(default_factory=dict)
     """What made each version, and the name of its transaction file."""
-    tries: dict[str, int] = field(default_factory=dict)
     refused: dict[str, LanceError] = field(default_factory=dict)
-
-    def may_try_again(self, identity: str) -> bool:
-        """Whether a member has not been staged again too often."""
-        return self.tries.get(identity, 0) < _MAX_RE_EXECUTIONS
-
-    def try_again(self, ref: StagedTransaction) -> None:
-        """A member is about to be staged again."""
-        self.tries[ref.identity] = self.tries.get(ref.identity, 0) + 1
-        self.re_executed += 1
 
     def result(self) -> CommitResult:
         """The result for the caller."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard, TypeVar
@@ -78,35 +77,22 @@ def decode_object(data: bytes, *, where: str) -> Record:
     """The small JSON object in some bytes, whosever it is. CorruptFileError for anything else."""
     if len(data) > MAX_RECORD_SIZE:
         raise CorruptFileError(f"{where} has {len(data)} bytes, the limit for a record is {MAX_RECORD_SIZE}")
-    if _is_deep(data):
-        raise CorruptFileError(f"{where} is nested more than {_MAX_DEPTH} levels deep")
     try:
         record = json.loads(data, parse_constant=_refuse_constant)
+        is_deep = data.count(b"{") + data.count(b"[") > _MAX_DEPTH < _depth(record)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"{where} is not JSON: {error}") from error
+    if is_deep:
+        raise CorruptFileError(f"{where} is nested more than {_MAX_DEPTH} levels deep")
     if not isinstance(record, dict):
         raise CorruptFileError(f"{where} is not a JSON object")
     return record
 
 
-def _is_deep(data: bytes) -> bool:
-    if data.count(b"{") + data.count(b"[") <= _MAX_DEPTH:
-        return False
-    depth, in_text = 0, False
-    for match in _TOKENS.finditer(data):
-        token = match.group()
-        if token == b'"':
-            in_text = not in_text
-        elif not in_text and token in b"{[":
-            depth += 1
-            if depth > _MAX_DEPTH:
-                return True
-        elif not in_text and token in b"}]":
-            depth -= 1
-    return False
-
-
-_TOKENS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
+def _depth(value: object) -> int:
+    if not isinstance(value, (dict, list)):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -26,9 +26,8 @@ import secrets
 import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
 
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError, NotFoundError, StoreError
@@ -86,22 +85,6 @@ class LedgerIndex:
         return segment, bisect_right(segment.firsts, identity) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class _PlainIndex:
-    number: int
-    count: int
-    segments: tuple[Mapping[str, Any], ...]
-    replaces: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _PlainSegment:
-    name: str
-    count: int
-    firsts: tuple[str, ...]
-    ends: tuple[int, ...]
-
-
 def index_path(number: int) -> str:
     """Where the index of a generation is."""
     return f"{FOLDED}/{number:08d}.json"
@@ -121,32 +104,24 @@ def generation_of(name: str) -> int | None:
 
 def encode_index(index: LedgerIndex) -> bytes:
     """The bytes of an index."""
-    segments = [
-        {"name": item.name, "count": item.count, "firsts": item.firsts, "ends": item.ends} for item in index.segments
-    ]
-    plain = {"number": index.number, "count": index.count, "segments": segments, "replaces": index.replaces}
-    return encode_record({"format": FORMAT, **plain})
+    return encode_record({"format": FORMAT, **asdict(index)})
 
 
 def decode_index(data: bytes, *, where: str) -> LedgerIndex:
     """The index in some bytes. CorruptFileError for one that contradicts itself."""
-    plain = parse_record(_PlainIndex, decode_record(data, where=where), where=where)
-    segments = tuple(
-        LedgerSegment(item.name, item.count, item.firsts, item.ends)
-        for item in (parse_record(_PlainSegment, _mapping(found, where), where=where) for found in plain.segments)
-    )
-    firsts = [first for item in segments for first in item.firsts]
+    index = parse_record(LedgerIndex, decode_record(data, where=where), where=where)
+    firsts = [first for item in index.segments for first in item.firsts]
     is_whole = all(
         len(item.firsts) == len(item.ends) > 0
         and item.ends[0] > 0
         and all(one < other for one, other in pairwise(item.ends))
-        for item in segments
+        for item in index.segments
     )
-    names = [item.name for item in segments] + [*plain.replaces]
+    names = [item.name for item in index.segments] + [*index.replaces]
     is_sorted = bool(firsts) and firsts[0] == "" and all(one < two for one, two in pairwise(firsts))
     if not is_whole or not is_sorted or any(generation_of(name) is None for name in names):
         raise CorruptFileError(f"{where}: the segments contradict each other, or have invalid names")
-    return LedgerIndex(plain.number, plain.count, segments, plain.replaces)
+    return index
 
 
 def encode_block(records: Sequence[Record]) -> bytes:
@@ -188,12 +163,6 @@ def _separator(before: str, first: str) -> str:
     return next(first[:length] for length in range(1, len(first) + 1) if first[:length] > before)
 
 
-def _mapping(plain: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(plain, Mapping):
-        raise CorruptFileError(f"{where}: expected an object")
-    return plain
-
-
 _MAX_LOOKS = 10
 _MANY_BLOCKS = 16
 """So many blocks of a segment are sooner read with all that is between them."""
@@ -230,22 +199,18 @@ def hinted_index(store: Store) -> LedgerIndex | None:
     try:
         return read_index(store, HINT_PATH)
     except CorruptFileError:
-        return newest_index(store, known=None)
+        return newest_index(store)
 
 
-def newest_index(store: Store, *, known: LedgerIndex | None = None) -> LedgerIndex | None:
+def newest_index(store: Store) -> LedgerIndex | None:
     """The index of the newest generation: what follows the hint is requested by number. None before the first fold."""
-    index = known
-    if index is None:
-        try:
-            index = read_index(store, HINT_PATH)
-        except CorruptFileError:
-            index = None
-    while True:
-        following = read_index(store, index_path(1 if index is None else index.number + 1))
-        if following is None:
-            return index
+    try:
+        index = read_index(store, HINT_PATH)
+    except CorruptFileError:
+        index = None
+    while (following := read_index(store, index_path(1 if index is None else index.number + 1))) is not None:
         index = following
+    return index
 
 
 def read_segment(store: Store, segment: LedgerSegment, blocks: Collection[int]) -> list[bytes]:
@@ -284,20 +249,15 @@ def _look(store: Store, index: LedgerIndex, identities: Sequence[str]) -> Found 
         if data is None:
             return None
         for number, (block, asked) in enumerate(wanted[segment].items()):
-            where = where_is(store, segment, block)
             try:
-                records = decode_block(_given(data, number), where=where)
+                if isinstance(data, CorruptFileError):
+                    raise data
+                records = decode_block(data[number], where=where_is(store, segment, block))
             except CorruptFileError as error:
                 found.update(dict.fromkeys(asked, _damaged(error)))
-                continue
-            found.update({identity: records[identity] for identity in asked if identity in records})
+            else:
+                found.update({identity: records[identity] for identity in asked if identity in records})
     return found
-
-
-def _given(data: Sequence[bytes] | CorruptFileError, number: int) -> bytes:
-    if isinstance(data, CorruptFileError):
-        raise data
-    return data[number]
 
 
 def _damaged(error: CorruptFileError) -> CorruptFileError:

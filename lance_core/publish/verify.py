@@ -11,8 +11,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
 from lance_core.commit.manifests import version_numbers
@@ -85,22 +85,8 @@ def damaged_records(store: Store) -> list[BadRecord]:
         path = record_path(*key)
         if path not in known and read_started(store, *key) is None:
             found.append(BadRecord(path, "it is not a valid record of an attempt"))
-    found += _bad_decisions(store)
+    found += _bad(store, _decision_paths(store), _read_decision)
     return found + [BadRecord(path, "it is not a valid intent") for path in damaged_intents(store)]
-
-
-def _bad_decisions(store: Store) -> list[BadRecord]:
-    def read(store: Store, path: str) -> BadRecord | None:
-        parsed = parse_decision_name(path.rpartition("/")[2])
-        if parsed is None:
-            return None
-        try:
-            read_decision(store, *parsed)
-        except CorruptFileError as error:
-            return BadRecord(path, str(error))
-        return None
-
-    return [item for item in each(store, _decision_paths(store), read) if item is not None]
 
 
 def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
@@ -145,9 +131,20 @@ def _aside(path: str) -> str:
 
 
 def _unreadable(store: Store, paths: Sequence[str]) -> list[BadRecord]:
+    return _bad(store, paths, lambda store, path: decode_record(bytes(store.get(path)), where=path))
+
+
+def _read_decision(store: Store, path: str) -> None:
+    if (parsed := parse_decision_name(path.rpartition("/")[2])) is not None:
+        read_decision(store, *parsed)
+
+
+def _bad(store: Store, paths: Sequence[str], read: Callable[[Store, str], object]) -> list[BadRecord]:
+    """Those that `read` finds damaged."""
+
     def look(store: Store, path: str) -> BadRecord | None:
         try:
-            decode_record(bytes(store.get(path)), where=path)
+            read(store, path)
         except NotFoundError:
             return None
         except CorruptFileError as error:
@@ -164,47 +161,41 @@ def explain(store: Store, identity: str) -> list[dict[str, object]]:
     for _, attempt in started_keys(store, identity):
         begun = read_started(store, identity, attempt)
         base = None if begun is None else begun.read_version
-        lines.append({"what": "attempt", "attempt": attempt, "version": base, "says": "began on this version"})
+        lines.append(_line("attempt", attempt, base, "began on this version"))
     state = look(store, identity)
     for number in range(1, state.number + 1):
         found = read_decision(store, identity, number)
+        if found is None and number == state.number:
+            found = replace(state, outcome=f"{state.outcome}, folded into a segment", by="")
         if found is not None:
             version = None if found.committed is None else found.committed.version
             text = f"{found.outcome} by {found.by}" if found.by else found.outcome
-            lines.append({"what": f"decision {number}", "attempt": found.attempt, "version": version, "says": text})
-    if state.number and read_decision(store, identity, state.number) is None:
-        version = None if state.committed is None else state.committed.version
-        text = f"{state.outcome}, folded into a segment"
-        lines.append({"what": f"decision {state.number}", "attempt": state.attempt, "version": version, "says": text})
+            lines.append(_line(f"decision {number}", found.attempt, version, text))
     for intent in list_intents(store):
         if identity in intent.attempts:
             verb = "an abort" if intent.aborts else "a commit"
             text = f"{verb} had begun on this version, and nobody has said that it ended"
-            lines.append(
-                {
-                    "what": f"intent {intent.commit}",
-                    "attempt": intent.attempts[identity],
-                    "version": intent.base,
-                    "says": text,
-                }
-            )
-    return lines + _conclusion(store, identity)
+            lines.append(_line(f"intent {intent.commit}", intent.attempts[identity], intent.base, text))
+    return [*lines, _conclusion(store, state)]
 
 
-def _conclusion(store: Store, identity: str) -> list[dict[str, object]]:
-    state = look(store, identity)
-    if state.committed is not None:
-        void = void_work(store, [state.committed], version_numbers(store))
+def _conclusion(store: Store, state: DecisionState) -> dict[str, object]:
+    identity, done, waits = state.identity, state.committed, state.finished
+    if done is not None:
+        void = void_work(store, [done], version_numbers(store))
         text = f"void: {void[identity]}" if void else "it is committed; committing it again adds nothing"
-        return [{"what": "now", "attempt": state.committed.attempt, "version": state.committed.version, "says": text}]
-    if state.finished is None:
-        text = "nothing waits for a commit" if state.number else "nothing is known of it"
-        return [{"what": "now", "attempt": None, "version": None, "says": text}]
-    unknown = in_doubt(store, {identity: state.finished.read_version})
+        return _line("now", done.attempt, done.version, text)
+    if waits is None:
+        return _line("now", None, None, "nothing waits for a commit" if state.number else "nothing is known of it")
+    unknown = in_doubt(store, {identity: waits.read_version})
     text = "it waits for its commit: commit again, or abort it"
     if identity in unknown:
         text = (
             f"unknown: the history of version {unknown[identity]} was removed. Check whether its rows are in the table, "
             "then run `lance staged abort --certain` (they are not) or `lance staged settle --version N` (they are)"
         )
-    return [{"what": "now", "attempt": state.finished.attempt, "version": state.finished.read_version, "says": text}]
+    return _line("now", waits.attempt, waits.read_version, text)
+
+
+def _line(what: str, attempt: object, version: int | None, says: str) -> dict[str, object]:
+    return {"what": what, "attempt": attempt, "version": version, "says": says}
