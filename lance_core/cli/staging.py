@@ -37,7 +37,7 @@ def list_(table: Table, output: Output) -> None:
     unsupported: list[UnsupportedRecordError] = []
     lines = [_line(entry) for entry in list_staged(store, unsupported=unsupported)]
     try:
-        lines += [_intent_line(intent, identity) for intent in list_intents(store) for identity in intent.identities]
+        lines += [_intent_line(intent, identity) for intent in list_intents(store) for identity in intent.attempts]
     except UnsupportedRecordError as error:
         unsupported.append(error)
     if lines or not unsupported:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from lance_core.commit import naming
 from lance_core.commit.identities import aborts_of, carries
@@ -27,6 +28,10 @@ from lance_core.io.store import Store
 from lance_core.table.conflicts import Verdict, VerdictKind
 from lance_core.table.operations import ReserveFragments
 from lance_core.table.transaction import Transaction
+
+E = TypeVar("E", bound=CommitError)
+
+PLAN_AGAIN = "Plan it again on the newest version and commit again."
 
 
 class PartlyCommittedError(RetryableConflictError):
@@ -64,56 +69,41 @@ def refuse_aborted(store: Store, attempts: Mapping[str, str], theirs: Transactio
             )
 
 
-def moved(store: Store, planned: Transaction, theirs: Transaction, number: int) -> IncompatibleConflictError:
-    """The refusal of a strict transaction."""
-    return IncompatibleConflictError(
-        f"{_where(store, planned, theirs, number)}, and if_moved is 'fail'",
-        uri=store.uri,
-        version=planned.read_version,
-        other_version=number,
-        operation=planned.operation.name,
-        cure='Plan it again on the newest version, or pass if_moved="overwrite" to replace the commits in between.',
-    )
+def refusal(kind: type[E], store: Store, planned: Transaction, text: str, *, cure: str, other: int | None = None) -> E:
+    """An error about a planned transaction, and the version `other` that it met."""
+    name, what = planned.operation.name, f"{store.uri}: {planned.operation.name} {text}"
+    return kind(what, uri=store.uri, version=planned.read_version, other_version=other, operation=name, cure=cure)
+
+
+def moved(store: Store, planned: Transaction, what: str, number: int) -> IncompatibleConflictError:
+    """The refusal of a strict transaction; `what` came in version `number`."""
+    cure = 'Plan it again on the newest version, or pass if_moved="overwrite" to replace the commits in between.'
+    text = f"planned on version {planned.read_version} meets {what} of version {number}, and if_moved is 'fail'"
+    return refusal(IncompatibleConflictError, store, planned, text, other=number, cure=cure)
 
 
 def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: Verdict, number: int) -> CommitError:
     """The error for a verdict."""
-    is_final = verdict.kind is VerdictKind.NEVER
-    kind = IncompatibleConflictError if is_final else RetryableConflictError
-    return kind(
-        f"{_where(store, planned, theirs, number)}: {verdict.reason}",
-        uri=store.uri,
-        version=planned.read_version,
-        other_version=number,
-        operation=planned.operation.name,
-        cure="It cannot be committed. If it is staged, abort it (`lance staged abort`) and clear its staging task; or plan "
-        "it again, if it is still needed."
-        if is_final
-        else "Plan it again on the newest version and commit again.",
-    )
+    text = f"planned on version {planned.read_version} meets {theirs.operation.name} of version {number}: {verdict.reason}"
+    if verdict.kind is not VerdictKind.NEVER:
+        return refusal(RetryableConflictError, store, planned, text, other=number, cure=PLAN_AGAIN)
+    cure = "It cannot be committed. If it is staged, abort it (`lance staged abort`) and clear its staging task; "
+    cure += "or plan it again, if it is still needed."
+    return refusal(IncompatibleConflictError, store, planned, text, other=number, cure=cure)
 
 
 def history_gone(store: Store, planned: Transaction, number: int) -> RetryableConflictError:
     """What happened in a version cannot be judged."""
-    return RetryableConflictError(
-        f"{store.uri}: {planned.operation.name} was planned on version {planned.read_version}, "
-        f"and the transaction of version {number} can no longer be read",
-        uri=store.uri,
-        version=planned.read_version,
-        other_version=number,
-        operation=planned.operation.name,
-        cure="Plan it again on the newest version; keep old versions for longer than the work takes.",
-    )
+    text = f"was planned on version {planned.read_version}, and the transaction of version {number} can no longer be read"
+    cure = "Plan it again on the newest version; keep old versions for longer than the work takes."
+    return refusal(RetryableConflictError, store, planned, text, other=number, cure=cure)
 
 
 def no_table(store: Store, planned: Transaction) -> NotFoundError:
     """There is nothing that the transaction could work on."""
-    return NotFoundError(
-        f"{store.uri} is not a Lance table, so {planned.operation.name} cannot be committed",
-        uri=store.uri,
-        operation=planned.operation.name,
-        cure="Check the uri, or create the table by writing to it.",
-    )
+    name = planned.operation.name
+    what = f"{store.uri} is not a Lance table, so {name} cannot be committed"
+    return NotFoundError(what, uri=store.uri, operation=name, cure="Check the uri, or create the table by writing to it.")
 
 
 def unanswered(store: Store, planned: Transaction, error: LanceError) -> CommitStateUnknownError:
@@ -145,10 +135,3 @@ def delete_quietly(store: Store, *paths: str) -> bool:
         except LanceError:
             done = False
     return done
-
-
-def _where(store: Store, planned: Transaction, theirs: Transaction, number: int) -> str:
-    return (
-        f"{store.uri}: {planned.operation.name} planned on version {planned.read_version} meets "
-        f"{theirs.operation.name} of version {number}"
-    )

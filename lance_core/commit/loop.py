@@ -46,7 +46,7 @@ from lance_core.commit.identities import identities_of
 from lance_core.commit.manifests import OpenAt, OpenVersion, load_manifest, open_newest, open_or_none, write_hint
 from lance_core.commit.put_manifest import WRITER_VERSION, PutOutcome, PutResult, put_manifest, require_put_if_absent
 from lance_core.commit.rebase import Rebased, rebase
-from lance_core.commit.references import fragment_paths, named_fragments
+from lance_core.commit.references import fragment_paths
 from lance_core.commit.transactions import transaction_of
 from lance_core.errors import CommitError, CommitStateUnknownError, LanceError, RetryableConflictError, StoreError
 from lance_core.format.fragment import Fragment
@@ -57,6 +57,7 @@ from lance_core.io.pool import io_pool
 from lance_core.io.store import Store
 from lance_core.io.threads import settled
 from lance_core.table.build import build
+from lance_core.table.carried import written_fragments
 from lance_core.table.conflicts import Verdict, VerdictKind, judge
 from lance_core.table.draft import TableOptions
 from lance_core.table.features import check_writable
@@ -347,7 +348,7 @@ class CommitLoop:
 
     def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
         if self._strict and not is_abort(theirs):
-            raise moved(self._store, self._planned, theirs, number)
+            raise moved(self._store, self._planned, theirs.operation.name, number)
         if verdict.kind in (VerdictKind.NEVER, VerdictKind.RETRY):
             raise conflict(self._store, self._planned, theirs, verdict, number)
         if verdict.kind is VerdictKind.REBASE:
@@ -402,7 +403,7 @@ class CommitLoop:
     def _keep_only(self, done: Committed) -> None:
         # Earlier tries left files that this version does not use; their puts have failed, because their numbers are taken.
         written = self._written - {naming.transaction_path(done.manifest.transaction_file)}
-        self._delete(written and written.difference(fragment_paths(named_fragments(done.transaction.operation))))
+        self._delete(written and written.difference(fragment_paths(written_fragments(done.transaction.operation))))
 
     def _delete(self, paths: Collection[str]) -> None:
         if not self._request.keeps_files and not delete_quietly(self._store, *paths):

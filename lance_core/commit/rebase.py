@@ -11,12 +11,13 @@ Two writers that deleted (or updated) the same row cannot both be right: Retryab
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lance_core.commit.base_paths import open_base
+from lance_core.commit.conflicts import PLAN_AGAIN, refusal
 from lance_core.commit.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
 from lance_core.errors import CorruptFileError, NotFoundError, RetryableConflictError
 from lance_core.format.fragment import Fragment
@@ -53,19 +54,16 @@ def rebase(
     if isinstance(operation, CreateIndex):
         return Rebased(replace(planned, operation=_without_updated(operation, theirs)))
     if isinstance(operation, (Delete, Update)) and original is not None:
-        contested = operation.touches().fragments & _union(theirs)
+        others = frozenset(number for item in theirs for number in item.operation.touches().fragments)
+        contested = operation.touches().fragments & others
         merge = _Merge(store, newest, original, attempt)
         return merge.run(planned, operation, sorted(contested))
     raise _unreadable(store, planned)
 
 
 def _unreadable(store: Store, planned: Transaction) -> RetryableConflictError:
-    return RetryableConflictError(
-        f"{planned.operation.name} was planned on version {planned.read_version}, which can no longer be read",
-        uri=store.uri,
-        version=planned.read_version,
-        cure="Plan it again on the newest version.",
-    )
+    text = f"was planned on version {planned.read_version}, which can no longer be read"
+    return refusal(RetryableConflictError, store, planned, text, cure=PLAN_AGAIN)
 
 
 def affected_rows(before: Offsets, after: Offsets | None, *, physical_rows: int) -> Offsets:
@@ -96,10 +94,10 @@ class _Merge:
         self._files: list[str] = []
 
     def run(self, planned: Transaction, operation: Delete | Update, contested: Sequence[int]) -> Rebased:
-        now = _by_id(self._newest, contested)
-        read = _by_id(self._original, contested)
+        now = FragmentList.of(self._newest.fragments).pick(frozenset(contested))
+        read = FragmentList.of(self._original.fragments).pick(frozenset(contested))
         mine = {item.id: item for item in operation.updated_fragments}
-        removed = set(_removed(operation))
+        removed = set(removed_by(operation))
         for number in contested:
             if number not in now or number not in read:
                 raise self._conflict(planned, number, "it was removed")
@@ -143,26 +141,13 @@ class _Merge:
         return read_deletions(deletion_store(self._store, manifest, fragment), fragment)
 
     def _conflict(self, planned: Transaction, number: int, why: str) -> RetryableConflictError:
-        return RetryableConflictError(
-            f"{self._store.uri}: {planned.operation.name} planned on version {planned.read_version} changes fragment "
-            f"{number}, but by version {self._newest.version} {why}",
-            uri=self._store.uri,
-            version=planned.read_version,
-            other_version=self._newest.version,
-            operation=planned.operation.name,
-            cure="Plan it again on the newest version and commit again.",
-        )
+        newest = self._newest.version
+        text = f"planned on version {planned.read_version} changes fragment {number}, but by version {newest} {why}"
+        return refusal(RetryableConflictError, self._store, planned, text, other=newest, cure=PLAN_AGAIN)
 
 
-def _union(transactions: Sequence[Transaction]) -> frozenset[int]:
-    return frozenset(number for item in transactions for number in item.operation.touches().fragments)
-
-
-def _by_id(manifest: Manifest, wanted: Sequence[int]) -> Mapping[int, Fragment]:
-    return FragmentList.of(manifest.fragments).pick(frozenset(wanted))
-
-
-def _removed(operation: Delete | Update) -> tuple[int, ...]:
+def removed_by(operation: Delete | Update) -> tuple[int, ...]:
+    """Fragments that go whole."""
     return operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
 
 

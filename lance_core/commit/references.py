@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 
 from lance_core.commit import naming
-from lance_core.format.fragment import DataFile, Fragment
+from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.table.carried import new_indices, replacing_files, written_fragments
@@ -34,8 +34,8 @@ def data_paths(transaction: Transaction, *, writers: Sequence[str]) -> list[str]
     plain = _plain_paths(transaction.operation)
     if plain is not None and len(writers) == 1:
         return naming.paths_of_attempt(plain, writers[0])
-    named = dict.fromkeys(fragment_paths(named_fragments(transaction.operation)))
-    named.update(dict.fromkeys(naming.data_path(file.path) for file in _named_files(transaction.operation)))
+    named = dict.fromkeys(fragment_paths(written_fragments(transaction.operation)))
+    named.update(dict.fromkeys(naming.data_path(file.path) for file in replacing_files(transaction.operation)))
     named.update(dict.fromkeys(_index_paths(transaction.operation)))
     return [path for path in named if naming.is_of_any(path, writers)]
 
@@ -56,11 +56,6 @@ def _plain_paths(operation: Operation) -> list[str] | None:
     return None if plain is None else [naming.data_path(path) for path in plain]
 
 
-def named_fragments(operation: Operation) -> Iterator[Fragment]:
-    """Every fragment that an operation writes down as new or changed."""
-    yield from written_fragments(operation)
-
-
 def referenced_files(manifest: Manifest) -> Iterator[str]:
     """Every file a version needs. Of indices the folder, ending in "/". Names are unique, so base paths do not matter."""
     yield from fragment_paths(manifest.fragments)
@@ -79,10 +74,6 @@ def is_referenced(path: str, referenced: Set[str]) -> bool:
         return f"{naming.INDICES}/{parts[1]}/" in referenced
     # data/{stem}/{blob}.blob belongs to data/{stem}.lance
     return parts[0] == naming.DATA and len(parts) > 2 and f"{naming.DATA}/{parts[1]}.lance" in referenced
-
-
-def _named_files(operation: Operation) -> Iterator[DataFile]:
-    yield from replacing_files(operation)
 
 
 def _index_paths(operation: Operation) -> Iterator[str]:

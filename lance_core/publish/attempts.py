@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError, UnsupportedRecordError
@@ -23,16 +24,23 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.decisions import DecisionState, last_of, look, look_many
 from lance_core.publish.model import Attempt, StagedEntry, StagedTransaction
-from lance_core.publish.records import FORMAT, is_number, parse_record, read_record, write_record
+from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
 from lance_core.publish.staged_properties import num_new_fragments
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Key = tuple[str, str]
 """Identity and attempt."""
 
 STARTED = "started"
 _FOLDERS = (naming.DATA, naming.DELETIONS, naming.INDICES, naming.TRANSACTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    attempt: Attempt
+    renewed: float
 
 
 def list_staged(
@@ -49,7 +57,8 @@ def list_staged(
     """
     at = time.time() if now is None else now
     keys = started_keys(store, identity)
-    begun = dict(zip(keys, each(store, keys, lambda store, key: _begun(store, key, unsupported)), strict=True))
+    leases = each(store, keys, lambda store, key: _known(unsupported, partial(read_lease, store, *key)))
+    begun = dict(zip(keys, leases, strict=True))
     wanted = {key[0] for key in keys} | ({identity} if identity else set())
     states = _states(store, sorted(wanted), unsupported)
     entries = [
@@ -64,35 +73,27 @@ def list_staged(
     return sorted(entries, key=lambda entry: entry.started)
 
 
-def _begun(store: Store, key: Key, unsupported: list[UnsupportedRecordError] | None) -> tuple[Attempt, float] | None:
-    try:
-        return _read_started(store, record_path(*key))
-    except CorruptFileError as error:
-        log.warning("%s: set aside: %s", store.uri, error)
-    except UnsupportedRecordError as error:
-        if unsupported is None:
-            raise
-        unsupported.append(error)
-    return None
-
-
 def _states(
     store: Store, identities: Sequence[str], unsupported: list[UnsupportedRecordError] | None
 ) -> dict[str, DecisionState]:
     damaged: dict[str, CorruptFileError] = {}
-    states: dict[str, DecisionState] = {}
+    states = _known(unsupported, lambda: look_many(store, identities, damaged=damaged))
+    if states is None:  # of the others there is something to be shown
+        one = [_known([], partial(look_many, store, [identity], damaged=damaged)) for identity in identities]
+        states = {identity: state for found in one if found for identity, state in found.items()}
+    for damage in damaged.values():
+        log.warning("%s: set aside: %s", store.uri, damage)
+    return states
+
+
+def _known(unsupported: list[UnsupportedRecordError] | None, read: Callable[[], T]) -> T | None:
     try:
-        states = look_many(store, identities, damaged=damaged)
+        return read()
     except UnsupportedRecordError as error:
         if unsupported is None:
             raise
         unsupported.append(error)
-        for identity in identities:
-            with suppress(UnsupportedRecordError):
-                states.update(look_many(store, [identity], damaged=damaged))
-    for damage in damaged.values():
-        log.warning("%s: set aside: %s", store.uri, damage)
-    return states
+        return None
 
 
 def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, *, now: float) -> StagedEntry:
@@ -211,10 +212,8 @@ def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
     record = read_record(store, path)
     if record is None:
         return None
-    plain, renewed = record.get("attempt"), record.get("renewed")
-    if not isinstance(plain, Mapping) or not is_number(renewed):
-        raise CorruptFileError(f"{path}: attempt or renewed is missing or has a wrong type")
-    attempt = parse_record(Attempt, plain, where=path)
+    found = parse_record(_Started, record, where=path)
+    attempt = found.attempt
     if record_path(attempt.identity, attempt.attempt) != path:
         raise CorruptFileError(f"{path}: the record belongs to attempt {attempt.attempt} of {attempt.identity}")
-    return attempt, float(renewed)
+    return attempt, found.renewed

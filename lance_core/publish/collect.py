@@ -196,7 +196,7 @@ def _left_by(store: Store, intents: Sequence[Intent]) -> list[str]:
         return []
     # What a clearing that was killed has left of the attempts is found by the intent, too.
     owners = Owners(str(name) for intent in intents for name in (intent.commit, *intent.attempts.values()) if name)
-    names = {uuid for intent in intents for uuid in (*intent.uuids, *intent.identities)}
+    names = {uuid for intent in intents for uuid in (*intent.uuids, *intent.attempts)}
     left = [path for path in attempt_files(store) if owners.has(path) or _published_uuid(path) in names]
     if not left:
         return []

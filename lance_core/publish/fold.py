@@ -16,12 +16,11 @@ The uuid of a folded transaction follows from its members, so that two commits o
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lance_core.commit import identities
 from lance_core.commit.identities import CREATES_PROPERTY, GROWS_PROPERTY, published
-from lance_core.format.fragment import Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import Schema
 from lance_core.publish.members import Loaded
@@ -59,10 +58,8 @@ def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: st
 
     Raises SchemaMismatchError when a creating append does not fit the table that was created since.
     """
-    folds: list[Fold] = []
-    for group in _groups([_settle_creation(item, newest) for item in items]):
-        folds.append(_fold(group, if_moved=if_moved))
-    return folds
+    groups = _groups([_settle_creation(item, newest) for item in items])
+    return [_fold(group, if_moved=if_moved) for group in groups]
 
 
 def creates(transaction: Transaction) -> bool:
@@ -140,11 +137,8 @@ def _fold_key(transaction: Transaction, *, takes_rows: bool, grows: bool) -> obj
 def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
     first = members[0].transaction
     operation = first.operation
-    if isinstance(operation, (Overwrite, Restore)):
-        # A creation must never erase a table that was created since, whatever the caller says about moved tables.
-        strict = if_moved == "fail" or creates(first)
-    else:
-        strict = False
+    # A creation must never erase a table that was created since, whatever the caller says about moved tables.
+    strict = isinstance(operation, (Overwrite, Restore)) and (if_moved == "fail" or creates(first))
     if any(_grows(item.transaction) for item in members):
         return Fold(_joined(members, operation), tuple(members), grows=True)
     if len(members) == 1:
@@ -152,15 +146,15 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
     if any(_takes_rows(item.transaction) for item in members):
         return Fold(_joined(members, operation), tuple(members), merges_rows=True)
     if isinstance(operation, Append):
-        folded = Append(tuple(_all_fragments(members)))
-        return Fold(_joined(members, folded), tuple(members), strict)
+        fragments = tuple(part for item in members for part in item.transaction.operation.fragments)  # type: ignore[attr-defined]
+        return Fold(_joined(members, Append(fragments)), tuple(members), strict)
     if isinstance(operation, Overwrite):
-        fragments = [*operation.fragments]
+        every = [*operation.fragments]
         for item in members[1:]:
             other = item.transaction.operation
             assert isinstance(other, Overwrite)
-            fragments += adopt_fragments(other.fragments, staged=other.schema, table=operation.schema)
-        return Fold(_joined(members, replace(operation, fragments=tuple(fragments))), tuple(members), strict)
+            every += adopt_fragments(other.fragments, staged=other.schema, table=operation.schema)
+        return Fold(_joined(members, replace(operation, fragments=tuple(every))), tuple(members), strict)
     assert isinstance(operation, DataReplacement)
     replacements = [entry for item in members for entry in item.transaction.operation.replacements]  # type: ignore[attr-defined]
     return Fold(_joined(members, DataReplacement(tuple(replacements))), tuple(members), strict)
@@ -168,13 +162,6 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
 
 def _columns(schema: Schema) -> tuple[tuple[str, str], ...]:
     return tuple((schema.path_of(item.id), item.logical_type) for item in schema.fields)
-
-
-def _all_fragments(members: Iterable[Loaded]) -> Iterator[Fragment]:
-    for item in members:
-        operation = item.transaction.operation
-        assert isinstance(operation, Append)
-        yield from operation.fragments
 
 
 def _published(transaction: Transaction) -> dict[str, str]:

@@ -51,11 +51,6 @@ class Intent:
         return f"{naming.INTENTS}/{self.commit}.json"
 
     @property
-    def identities(self) -> tuple[str, ...]:
-        """Those that it is about."""
-        return tuple(self.attempts)
-
-    @property
     def aborts(self) -> bool:
         """Whether it is an abort of finished work."""
         return self.outcome == ABORTS

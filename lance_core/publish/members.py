@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from lance_core.commit import naming
-from lance_core.commit.references import data_paths, deletion_paths, fragment_paths, named_fragments
+from lance_core.commit.references import data_paths, deletion_paths, fragment_paths
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import (
     CommitStateUnknownError,
@@ -36,6 +36,7 @@ from lance_core.publish.attempts import record_path
 from lance_core.publish.decisions import DecisionState
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.staged_properties import facts_of, staged_writers
+from lance_core.table.carried import written_fragments
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ def _attempts(item: Loaded, states: Mapping[str, DecisionState]) -> list[str]:
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:
     """Deletion files of committed attempts that a rebase or a fold replaced by others: the version does not name them."""
     staged = [path for item in items for path in deletion_paths(item.transaction, attempt=item.ref.attempt)]
-    used = frozenset(fragment_paths(named_fragments(published.operation))) if staged else frozenset()
+    used = frozenset(fragment_paths(written_fragments(published.operation))) if staged else frozenset()
     return [path for path in staged if path not in used]
 
 

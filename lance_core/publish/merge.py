@@ -22,14 +22,14 @@ all are, rows that bring columns are one Append. Rows without the column read as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lance_core.commit.conflicts import PartlyCommittedError
 from lance_core.commit.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
 from lance_core.commit.identities import GROWS_PROPERTY, published
-from lance_core.commit.rebase import Rebased, affected_rows, deletion_store
+from lance_core.commit.rebase import Rebased, affected_rows, deletion_store, removed_by
 from lance_core.errors import CorruptFileError, LanceError, RetryableConflictError, SchemaMismatchError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.fragments import FragmentList
@@ -85,13 +85,6 @@ class _Touched:
     entry: Fragment | None
 
 
-@dataclass
-class _Gathered:
-    new: list[Fragment] = field(default_factory=list)
-    predicates: list[str] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
-
-
 class _Merge:
     def __init__(self, store: Store, newest: Manifest, attempt: str) -> None:
         self._store = store
@@ -99,7 +92,9 @@ class _Merge:
         self._attempt = attempt
         self._fragments = FragmentList.of(newest.fragments)
         self._touched: dict[int, _Touched] = {}
-        self._gathered = _Gathered()
+        self._new: list[Fragment] = []
+        self._predicates: list[str] = []
+        self._updates: list[Update] = []
         self.files: list[str] = []
 
     def add_all(self, members: Sequence[Loaded], rebase: Rebase) -> None:
@@ -137,32 +132,31 @@ class _Merge:
 
     def _add(self, number: int, operation: Append | Delete | Update) -> None:
         if isinstance(operation, Append):
-            self._gathered.new.extend(operation.fragments)
+            self._new.extend(operation.fragments)
             return
         is_update, taken = isinstance(operation, Update), {item.id: item for item in operation.updated_fragments}
-        removed = operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
+        removed = removed_by(operation)
         changes = dict[int, _Touched]()
         for fragment_id in (*taken, *removed):
             changes[fragment_id] = self._taken(number, fragment_id, taken.get(fragment_id), is_update=is_update)
         self._touched.update(changes)
         if isinstance(operation, Update):
-            self._gathered.updates.append(operation)
-            self._gathered.new.extend(operation.new_fragments)
+            self._updates.append(operation)
+            self._new.extend(operation.new_fragments)
         else:
-            self._gathered.predicates.append(operation.predicate)
+            self._predicates.append(operation.predicate)
 
     def operation(self) -> Delete | Update:
         updated, removed = self._result()
-        gathered = self._gathered
-        if not gathered.updates and not gathered.new:
-            return Delete(updated, removed, " OR ".join(f"({text})" for text in gathered.predicates if text))
+        if not self._updates and not self._new:
+            return Delete(updated, removed, " OR ".join(f"({text})" for text in self._predicates if text))
         return Update(
             removed_fragment_ids=removed,
             updated_fragments=updated,
-            new_fragments=tuple(gathered.new),
-            fields_modified=_distinct(field for item in gathered.updates for field in item.fields_modified),
+            new_fragments=tuple(self._new),
+            fields_modified=_distinct(field for item in self._updates for field in item.fields_modified),
             fields_for_preserving_frag_bitmap=_distinct(
-                field for item in gathered.updates for field in item.fields_for_preserving_frag_bitmap
+                field for item in self._updates for field in item.fields_for_preserving_frag_bitmap
             ),
         )
 

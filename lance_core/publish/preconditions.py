@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lance_core.commit import naming
-from lance_core.commit.conflicts import is_abort
+from lance_core.commit.conflicts import is_abort, moved
 from lance_core.commit.manifests import OpenVersion, find_latest_version, open_version
 from lance_core.commit.transactions import load_transaction
-from lance_core.errors import IncompatibleConflictError, InputError, LanceError, NotFoundError, RetryableConflictError
+from lance_core.errors import InputError, LanceError, NotFoundError, RetryableConflictError
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.publish.fold import Fold
@@ -63,15 +63,7 @@ def refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None
     for fold in folds:
         read_version = fold.transaction.read_version
         if fold.strict and newest is not None and _has_moved(store, read_version, newest.version):
-            raise IncompatibleConflictError(
-                f"{store.uri}: {fold.transaction.operation.name} was planned on version {read_version}, "
-                f"the newest is {newest.version}",
-                uri=store.uri,
-                version=read_version,
-                other_version=newest.version,
-                operation=fold.transaction.operation.name,
-                cure='Stage it again, or pass if_moved="overwrite" to replace the commits in between.',
-            )
+            raise moved(store, fold.transaction, "others, up to the newest,", newest.version)
 
 
 def _has_moved(store: Store, read_version: int, newest: int) -> bool:

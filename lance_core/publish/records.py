@@ -172,8 +172,7 @@ def _is_count(value: Any) -> bool:
     return _is_integer(value) and 0 <= value <= _MAX_INTEGER
 
 
-def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value of a record is a finite number of 64 bits."""
+def _is_number(value: Any) -> bool:
     if _is_integer(value):
         return bool(abs(value) <= _MAX_INTEGER)
     return isinstance(value, float) and math.isfinite(value)
@@ -188,7 +187,7 @@ def _scalar(is_right: Callable[[Any], bool], expected: str) -> Callable[[object,
     return check
 
 
-_NUMBER = _scalar(is_number, "a number")
+_NUMBER = _scalar(_is_number, "a number")
 
 RULES = Rules(
     {

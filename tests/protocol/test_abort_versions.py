@@ -105,7 +105,7 @@ def test_a_killed_abort_leaves_nothing_of_its_version(uri: str) -> None:
         _abort(uri, ref)
     assert {entry.path for entry in resolve_store(uri).list("_transactions/")} == files
     mine = [intent for intent in list_intents(resolve_store(uri)) if intent not in intents]
-    assert [(intent.aborts, intent.identities) for intent in mine] == [(True, (ref.identity,))]
+    assert [(intent.aborts, tuple(intent.attempts)) for intent in mine] == [(True, (ref.identity,))]
     _abort(uri, ref)
     collect_garbage(resolve_store(uri), now=time.time() + 40 * _DAY)
     assert not list_intents(resolve_store(uri)), "whoever comes next finishes what was begun"

@@ -93,7 +93,7 @@ def table_page(store: Store, snapshot: Snapshot, seen: Observation) -> Json:
         "claims": [
             {
                 "commit": claim.commit,
-                "identities": list(claim.identities)[:50],
+                "identities": list(claim.attempts)[:50],
                 "since": claim.since,
                 "age": max(seen.observed_at - claim.since, 0.0),
                 "alive": claim.is_alive(seen.observed_at),
