@@ -9,14 +9,6 @@
 
 A transaction that is found in the log already (same uuid) is not committed again: its version is the answer. That makes
 every call of this function safe to repeat with the same transaction. (Spec: FORMAT D.1.)
-
-The file of a transaction, put in parallel with what comes before its manifest, on a store with a high latency.
-
-::
-
-    early.put(path, transaction)           sent now, in a thread
-    open_newest(store)                     in parallel
-    early.has_failed()                     waits for it: True if it has to be written again
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ class _Commit:
             self._part(fold, error)
             return False
         except RetryableConflictError as error:
-            if fold.settles_late and error.other_version is not None:
+            if fold.late and error.other_version is not None:
                 return False  # the next round says which members it concerns
             blamed = blame_members(self._store, fold, error, open_at=self.publisher.versions)
             self._execute_again([fold.members[number] for number in blamed], error)
@@ -272,16 +272,19 @@ class _Commit:
         aborted, or a cleanup removed a version that it was compared with."""
         if open_newest(self._store) is None:
             raise error
-        states = look_many(self._store, [*self._pending])
-        refusals: dict[str, LanceError] = {}
-        for uuid, ref in self._pending.items():
-            state = states[uuid]
-            if state.committed is None and not state.is_finished(ref.attempt):
-                refusals[uuid] = was_aborted(self._store, ref, state)
-        if not refusals and all(state.committed is None for state in states.values()):
+        before = {*self._pending}
+        states = self._refuse_ended([*before])
+        if before == {*self._pending} and all(state.committed is None for state in states.values()):
             raise versions_removed(self._store, error) from error
-        for uuid, refusal in refusals.items():
-            self._refuse(uuid, refusal)
+
+    def _refuse_ended(self, identities: Sequence[str]) -> Mapping[str, DecisionState]:
+        """Their decisions, read once more; members that neither wait nor were committed are refused."""
+        states = look_many(self._store, identities)
+        for uuid in identities:
+            ref, state = self._pending.get(uuid), states[uuid]
+            if ref is not None and state.committed is None and not state.is_finished(ref.attempt):
+                self._refuse(uuid, was_aborted(self._store, ref, state))
+        return states
 
     def _refuse_aborted_creations(self, loaded: Sequence[Loaded]) -> bool:
         """Where there was no table, no version could say what is aborted: an intent did, and this commit finishes it. Their
@@ -293,21 +296,15 @@ class _Commit:
         for uuid, intents in named.items():
             attempt = self._pending[uuid].attempt
             aborts = [item for item in intents if item.aborts and item.attempts.get(uuid) == attempt]
-            if not aborts:
-                continue
-            if len(aborts) < len(intents):
+            if aborts and len(aborts) < len(intents):
                 raise RetryableConflictError(
                     f"{self._store.uri}: {uuid} is being aborted while another commit may be about to publish it",
                     uri=self._store.uri,
                     cure="Commit again.",
                 )
-            state = decide(self._store, uuid, partial(_against, attempt=attempt))
-            self._refuse(uuid, was_aborted(self._store, self._pending[uuid], state))
-        states = look_many(self._store, identities)
-        for uuid in [uuid for uuid in identities if uuid in self._pending]:
-            state = states[uuid]
-            if state.committed is None and not state.is_finished(self._pending[uuid].attempt):
-                self._refuse(uuid, was_aborted(self._store, self._pending[uuid], state))
+            if aborts:
+                decide(self._store, uuid, partial(_against, attempt=attempt))
+        self._refuse_ended(identities)
         return any(uuid not in self._pending for uuid in identities)
 
     def _extend_intent(self, *uuids: str) -> None:

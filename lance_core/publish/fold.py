@@ -18,6 +18,7 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from lance_core.commit import identities
 from lance_core.commit.identities import CREATES_PROPERTY, GROWS_PROPERTY, published
@@ -37,20 +38,14 @@ _NAMESPACE = uuids.UUID("0f6ab1f3-5c0e-5e7e-9d51-6f3d1f0b6a52")
 class Fold:
     """One version to be: the transaction and whose it is.
 
-    `strict`: not on a table that moved. `merges_rows`, `grows`: what the transaction does is found out by
-    `merge_rows` or `grow`, on the newest version; until then it is the first member's.
+    `strict`: not on a table that moved. `late`: what the transaction does is found out on the newest
+    version, by `merge_rows` or by `grow`, and again in the next round; until then it is the first member's.
     """
 
     transaction: Transaction
     members: tuple[Loaded, ...]
     strict: bool = False
-    merges_rows: bool = False
-    grows: bool = False
-
-    @property
-    def settles_late(self) -> bool:
-        """Whether the next round finds out again what it does, on a version that is newer still."""
-        return self.merges_rows or self.grows
+    late: Literal["", "merge_rows", "grow"] = ""
 
 
 def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: str) -> list[Fold]:
@@ -140,11 +135,11 @@ def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
     # A creation must never erase a table that was created since, whatever the caller says about moved tables.
     strict = isinstance(operation, (Overwrite, Restore)) and (if_moved == "fail" or creates(first))
     if any(_grows(item.transaction) for item in members):
-        return Fold(_joined(members, operation), tuple(members), grows=True)
+        return Fold(_joined(members, operation), tuple(members), late="grow")
     if len(members) == 1:
         return Fold(replace(first, properties=_published(first)), tuple(members), strict)
     if any(_takes_rows(item.transaction) for item in members):
-        return Fold(_joined(members, operation), tuple(members), merges_rows=True)
+        return Fold(_joined(members, operation), tuple(members), late="merge_rows")
     if isinstance(operation, Append):
         fragments = tuple(part for item in members for part in item.transaction.operation.fragments)  # type: ignore[attr-defined]
         return Fold(_joined(members, Append(fragments)), tuple(members), strict)

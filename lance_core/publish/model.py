@@ -23,6 +23,8 @@ COMMITTED = "committed"
 ALREADY_COMMITTED = "already_committed"
 Outcome = Literal["committed", "already_committed"]
 
+DEFAULT_LEASE_SECONDS = 24 * 3600.0
+
 P = TypeVar("P", bound="Plain")
 
 
@@ -52,25 +54,30 @@ class Plain:
 class Attempt(Plain):
     """A try at staging one identity. Times are seconds since the epoch.
 
-    `attempt` (16 hex digits) goes into the name of every file it writes: see `naming.data_file_name(attempt.attempt)`.
-    `adopts`: earlier attempts whose files it goes on with, which nobody removes while it is on record (see `attempts`).
-    `replaces`: the finished attempt in whose place it is staged, and the commit that brings the work up to a newer version.
-    `has_more`: it wrote or adopted files that its transaction does not name. `is_first`: behind its record there was no
-    decision of its identity.
+    `spec` is noted for people and digested for retries; it must be JSON-able and free of secrets. `read_version` is the
+    version the work is planned on, 0 when there is no table yet, `base` the name of its transaction file. Within
+    `lease_seconds` (renew with `renew_lease`) garbage collection leaves the attempt's files alone. `asked` says who
+    requested it. `adopts`: earlier attempts, the newest first, whose files it goes on with, which nobody removes while it is
+    on record. `replaces`: the finished attempt in whose place it is staged, and the commit that brings the work up to a
+    newer version.
+
+    `begin` fills in the rest: `attempt` (16 hex digits) goes into the name of every file it writes: see
+    `naming.data_file_name(attempt.attempt)`. `is_first`: behind its record there was no decision of its identity.
+    `has_more`: it wrote or adopted files that its transaction does not name.
     """
 
     identity: str
-    attempt: str
     read_version: int
     spec: Mapping[str, Any]
-    started: float
-    lease_seconds: float
-    digest: str = ""
+    lease_seconds: float = DEFAULT_LEASE_SECONDS
     asked: Mapping[str, Any] = field(default_factory=dict)
-    table_id: str = ""
     base: str = ""
     adopts: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
+    attempt: str = ""
+    started: float = 0.0
+    digest: str = ""
+    table_id: str = ""
     has_more: bool = False
     is_first: bool = False
 

@@ -153,7 +153,7 @@ class Publisher:
 
     def commit(self, fold: Fold, newest: OpenVersion | None) -> Committed:
         """Publish a fold; `newest` is the newest version, if that was read after what this call has published last."""
-        if not fold.settles_late:
+        if not fold.late:
             return self._publish(fold, fold.transaction, newest)
         onto, uuid = newest or open_version(self._store), fold.transaction.uuid
         by_uuid = {item.ref.identity: item for item in fold.members}
@@ -163,7 +163,7 @@ class Publisher:
             asked = LoopRequest(attempt=self.commit_id, also_judge=judge, open_at=self.versions)
             return rebase_onto(self._store, transaction, onto, asked)
 
-        if fold.grows:
+        if fold.late == "grow":
             return self._publish(fold, grow(fold.members, onto.manifest, uuid=uuid, rebase=onto_newest), newest)
         merged = merge_rows(self._store, fold.members, onto.manifest, uuid=uuid, attempt=self.commit_id, rebase=onto_newest)
         try:
@@ -301,7 +301,7 @@ class _Single:
         if not self._is_plain(item) or not is_planned_on(item, opened.manifest) or self._has_moved(item):
             return None
         (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
-        if fold.settles_late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
+        if fold.late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
             return None
         table_id = require_same_table(store, [item], opened.manifest, table_id=None, present=None)
         self.publisher.intend(ref.read_version)

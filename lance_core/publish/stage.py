@@ -21,7 +21,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from lance_core.commit import naming
@@ -48,62 +48,34 @@ from lance_core.publish.table_id import table_id_of
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import with_packed_fragments
 
-DEFAULT_LEASE_SECONDS = 24 * 3600.0
+
+def begin_attempt(store: Store, *, asked: Asked | None = None, **fields: Any) -> Attempt:
+    """`begin` with these fields of an `Attempt`."""
+    return begin(store, Attempt(asked=asked.to_dict() if asked else {}, **fields))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AttemptRequest:
-    """`spec` is noted for people and digested for retries; it must be JSON-able and free of secrets. `read_version` is the
-    version the work is planned on, 0 when there is no table yet, `base` the name of its transaction file. Within
-    `lease_seconds` (renew with `renew_lease`) garbage collection leaves the attempt's files alone.
-
-    `adopts`: earlier attempts whose files this one is about to go on with, the newest first. `replaces`: the finished
-    attempt in whose place it is staged, and the commit that does so. `is_free`: the caller has just seen that it has no
-    decision of its own; then the attempt says whether one is folded.
-    """
-
-    identity: str
-    spec: Mapping[str, Any]
-    read_version: int
-    lease_seconds: float = DEFAULT_LEASE_SECONDS
-    asked: Asked = field(default_factory=Asked)
-    base: str = ""
-    adopts: tuple[str, ...] = ()
-    replaces: tuple[str, ...] = ()
-    is_free: bool = False
-
-
-def begin_attempt(store: Store, **fields: Any) -> Attempt:
-    """`begin` with these fields of an `AttemptRequest`."""
-    return begin(store, AttemptRequest(**fields))
-
-
-def begin(store: Store, request: AttemptRequest) -> Attempt:
-    """Register a try at staging, before its first data file.
+def begin(store: Store, planned: Attempt, *, is_free: bool = False) -> Attempt:
+    """Register a try at staging, before its first data file: the attempt as it is on record.
 
     A staged transaction of this identity for another spec, or whose files are gone, is aborted first (see `abort_attempt`
-    for what it raises when that one may have been committed).
+    for what it raises when that one may have been committed). `is_free`: the caller has just seen that the identity has no
+    decision of its own; then the attempt says whether one is folded.
     """
-    identity = naming.checked_identity(request.identity)
-    if not request.is_free:
-        _make_room(store, request)
-    attempt = Attempt(
-        identity=identity,
+    identity = naming.checked_identity(planned.identity)
+    if not is_free:
+        _make_room(store, planned)
+    attempt = replace(
+        planned,
         attempt=naming.new_attempt(),
-        read_version=request.read_version,
-        spec=dict(request.spec),
+        spec=dict(planned.spec),
         started=time.time(),
-        lease_seconds=float(request.lease_seconds),
-        digest=work_digest(request.spec),
-        asked=request.asked.to_dict(),
-        table_id=table_id_of(store) if request.read_version else "",
-        base=request.base if request.read_version else "",
-        adopts=request.adopts,
-        replaces=request.replaces,
+        digest=work_digest(planned.spec),
+        table_id=table_id_of(store) if planned.read_version else "",
+        base=planned.base if planned.read_version else "",
     )
     write_started(store, attempt, renewed=attempt.started)
     # Numbers that were folded were decided before: while the record of an undecided attempt is there, nothing is folded.
-    return replace(attempt, is_first=request.is_free and not folded_records(store, [identity]))
+    return replace(attempt, is_first=is_free and not folded_records(store, [identity]))
 
 
 def renew_lease(store: Store, attempt: Attempt) -> None:
@@ -303,14 +275,14 @@ def _remove_own(store: Store, attempt: Attempt) -> None:
         remove_attempt(store, (attempt.identity, attempt.attempt), AbortRequest(ITSELF, committed_too=True))
 
 
-def _make_room(store: Store, request: AttemptRequest) -> None:
+def _make_room(store: Store, planned: Attempt) -> None:
     """What is staged for another spec, or has lost files, gives way; another task's work under this identity does not."""
-    identity, spec = request.identity, request.spec
+    identity, spec = planned.identity, planned.spec
     staged = look(store, identity).finished
-    if staged is None or staged.attempt in request.replaces or is_whole(store, staged, spec=spec):
+    if staged is None or staged.attempt in planned.replaces or is_whole(store, staged, spec=spec):
         return
     started = read_started(store, identity, staged.attempt)
-    before, asked = Asked.from_dict({} if started is None else started.asked), request.asked
+    before, asked = Asked.from_dict(None if started is None else started.asked), Asked.from_dict(planned.asked)
     if before.task_id and asked.task_id and before.task != asked.task:
         raise IncompatibleConflictError(
             f"{store.uri}: {identity} is staged by {before} (digest {staged.digest}); "

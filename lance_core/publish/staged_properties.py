@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 from lance_core.commit.identities import ASSUMES_PROPERTY, GROWS_PROPERTY, STAGED_PROPERTY, identities_of, writers_of
 from lance_core.format.fragment import Fragment
@@ -30,6 +31,8 @@ from lance_core.table.carried import added_fragments, rewritten_fragments
 from lance_core.table.operations.merge import Merge
 from lance_core.table.transaction import Transaction
 from lance_core.typed import from_plain
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,7 @@ class StagedFacts:
 
 def facts_of(transaction: Transaction) -> StagedFacts:
     """What a staged transaction says about itself; nothing where that cannot be read: then its commit looks at more."""
-    try:
-        note = json.loads(transaction.properties.get(STAGED_PROPERTY, "{}"))
-        return from_plain(StagedFacts, note, RULES) if isinstance(note, dict) else StagedFacts()
-    except (ValueError, RecursionError):
-        return StagedFacts()
+    return _said(StagedFacts, transaction.properties, STAGED_PROPERTY) or StagedFacts()
 
 
 def staged_writers(transaction: Transaction, attempt: str) -> tuple[str, ...]:
@@ -76,7 +75,7 @@ class Growth:
 
     columns: tuple[str, ...]
     first_fragment: int
-    operation: str
+    operation: str = ""
 
     def properties(self) -> dict[str, str]:
         """The property of a transaction that says so."""
@@ -85,15 +84,14 @@ class Growth:
 
 def growth_of(properties: Mapping[str, str]) -> Growth | None:
     """What the properties say about new columns; None when nothing, or nothing that can be read."""
+    return _said(Growth, properties, GROWS_PROPERTY)
+
+
+def _said(cls: type[T], properties: Mapping[str, str], name: str) -> T | None:
     try:
-        note = json.loads(properties.get(GROWS_PROPERTY, "null"))
+        return from_plain(cls, json.loads(properties.get(name, "null")), RULES)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(note, dict) or not isinstance(note.get("first_fragment"), int):
-        return None
-    columns = note.get("columns")
-    names = tuple(map(str, columns)) if isinstance(columns, list) else ()
-    return Growth(names, note["first_fragment"], str(note.get("operation", "")))
 
 
 def may_follow(transaction: Transaction) -> bool:

@@ -20,7 +20,7 @@ from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.stage import AttemptRequest, begin, finish_attempt
+from lance_core.publish.stage import begin, finish_attempt
 from lance_core.table.operations import Append, Overwrite
 from lance_core.table.transaction import Transaction
 
@@ -92,7 +92,7 @@ def stage(
     `replaces`: for a commit that stages again, the attempt in whose place it is, and the commit.
     """
     version = _version(store) if read_version is None else read_version
-    request = AttemptRequest(
+    request = Attempt(
         identity=identity or str(uuid.uuid4()),
         spec=spec or {"kind": "overwrite" if overwrite else "append"},
         read_version=version,

@@ -14,7 +14,7 @@ from lance_core.publish.abort import abort_attempt
 from lance_core.publish.attempts import list_staged, read_started, record_path
 from lance_core.publish.collect import collect_garbage
 from lance_core.publish.model import Attempt
-from lance_core.publish.stage import AttemptRequest, adopt_unfinished, begin
+from lance_core.publish.stage import adopt_unfinished, begin
 from tests.commit.commit_support import create, paths
 from tests.publish.publish_support import LATER
 
@@ -23,7 +23,7 @@ YEAR = 365 * 86_400
 
 
 def _begun(store: Store, *adopts: str) -> Attempt:
-    return begin(store, AttemptRequest(identity=IDENTITY, spec={"rows": 1}, read_version=1, adopts=adopts))
+    return begin(store, Attempt(identity=IDENTITY, spec={"rows": 1}, read_version=1, adopts=adopts))
 
 
 def _file_of(store: Store, attempt: Attempt) -> str:

@@ -31,7 +31,8 @@ from lance_core.publish.decisions import (
 )
 from lance_core.publish.folding import fold_ledger
 from lance_core.publish.intent import Intent, list_intents, put_intent, remove_intent
-from lance_core.publish.stage import AttemptRequest, begin, begin_attempt
+from lance_core.publish.model import Attempt
+from lance_core.publish.stage import begin, begin_attempt
 from lance_core.publish.verify import damaged_records, set_aside
 from tests.commit.commit_support import create, finish, live_rows, stage
 from tests.io.faulty_stores import FaultyStore
@@ -242,7 +243,7 @@ def test_what_is_busy_is_not_folded(store: Store, busy: str) -> None:
     if busy == "an intent names it":
         put_intent(store, intent)
     if busy == "an attempt is at work":
-        begin(store, AttemptRequest(identity=IDENTITY, spec={}, read_version=2))
+        begin(store, Attempt(identity=IDENTITY, spec={}, read_version=2))
     assert fold_ledger(store, older_than=AT_ONCE).folded == 0
     if busy == "an intent names it":
         remove_intent(store, intent)

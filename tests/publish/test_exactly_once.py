@@ -35,7 +35,7 @@ from lance_core.publish.decisions import CommittedWork, say_committed, settle_by
 from lance_core.publish.history import find_committed, settle_history
 from lance_core.publish.intent import list_intents
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.stage import AttemptRequest, begin, begin_attempt, find_staged
+from lance_core.publish.stage import begin, begin_attempt, find_staged
 from tests.commit.commit_support import CONTENT, append, create, finish, live_rows, paths, stage
 from tests.io.faulty_stores import FaultyStore
 from tests.protocol.protocol_support import Killed, is_manifest_put
@@ -482,7 +482,7 @@ def _again(store: Store, ref: StagedTransaction, commit: str = "c0" * 8) -> Atte
     newest = load_manifest(store)
     return begin(
         store,
-        AttemptRequest(
+        Attempt(
             identity=ref.identity,
             spec={"kind": "append"},
             read_version=newest.version,

@@ -21,9 +21,9 @@ from lance_core.fetch import Buffer
 from lance_core.io.local.store import LocalStore
 from lance_core.publish.collect import collect_garbage
 from lance_core.publish.commit import commit, commit_staged
-from lance_core.publish.model import StagedTransaction
+from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.publisher import CommitRequest
-from lance_core.publish.stage import AttemptRequest, begin, finish_attempt
+from lance_core.publish.stage import begin, finish_attempt
 from lance_core.table.operations import Delete, Update
 from lance_core.table.transaction import Transaction
 from tests.commit.commit_support import append, create, stage, write_fragment
@@ -49,7 +49,7 @@ def stage_rows(
     replaces: tuple[str, ...] = (),
 ) -> StagedTransaction:
     """A staged Delete, or with `moved_to` an Update that moves the rows into a new fragment of these values."""
-    request = AttemptRequest(identity=identity or str(uuid.uuid4()), spec={}, read_version=read_version, replaces=replaces)
+    request = Attempt(identity=identity or str(uuid.uuid4()), spec={}, read_version=read_version, replaces=replaces)
     attempt = begin(store, request)
     current = {item.id: item for item in load_manifest(store, read_version).fragments}
     updated = []

@@ -19,9 +19,9 @@ from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.maintenance import RestoreSpec
 from lance_core.publish.abort import abort_attempt
 from lance_core.publish.commit import commit
-from lance_core.publish.model import CommitResult
+from lance_core.publish.model import Attempt, CommitResult
 from lance_core.publish.publisher import CommitRequest
-from lance_core.publish.stage import AttemptRequest, begin, finish_attempt
+from lance_core.publish.stage import begin, finish_attempt
 from lance_core.publish.table_id import require_known_records
 from lance_core.table.operations.restore import Restore
 from lance_core.table.transaction import Transaction
@@ -39,11 +39,11 @@ def restore(spec: RestoreSpec, runner: Runner | None = None) -> CommitResult:
         target = _target(store, spec)
         base = _base(store, spec)
         clear_dead(store, spec.identity)
-        asked = Asked.from_dict(spec.asked)
-        request = AttemptRequest(
+        asked = Asked.from_dict(spec.asked).to_dict()
+        planned = Attempt(
             identity=spec.identity, spec=work_of(spec), read_version=base, lease_seconds=LEASE_SECONDS, asked=asked
         )
-        attempt = begin(store, request)
+        attempt = begin(store, planned)
         staged = finish_attempt(store, attempt, Transaction(base, spec.identity, Restore(target)), rows=0, bytes=0)
     else:
         staged = done.staged

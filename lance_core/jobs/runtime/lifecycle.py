@@ -46,7 +46,7 @@ from lance_core.publish.decisions import CommittedWork, last_of, look, say_commi
 from lance_core.publish.history import find_committed, known_commit
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.records import work_digest
-from lance_core.publish.stage import AttemptRequest, begin, committed_reference, finish_attempt, is_whole, renew_lease
+from lance_core.publish.stage import begin, committed_reference, finish_attempt, is_whole, renew_lease
 from lance_core.publish.table_id import require_known_records, table_id_of
 from lance_core.table.transaction import Transaction
 
@@ -226,17 +226,17 @@ def open_attempt(spec: JobSpec, table: TableState, *, adopts: Sequence[str] = ()
     """Put the attempt on record, before its first file, with the earlier ones that it is about to adopt."""
     attempt = begin(
         table.store,
-        AttemptRequest(
+        Attempt(
             identity=spec.identity,
             spec=work_of(spec),
             read_version=table.version,
             base="" if table.manifest is None else table.manifest.transaction_file,
             lease_seconds=LEASE_SECONDS,
-            asked=Asked.from_dict(spec.asked),
+            asked=Asked.from_dict(spec.asked).to_dict(),
             adopts=tuple(adopts),
             replaces=spec.replaces,
-            is_free=is_free,
         ),
+        is_free=is_free,
     )
     log.info(
         "%s %s as attempt %s on version %d of %s", spec.kind, spec.identity, attempt.attempt, attempt.read_version, spec.uri
