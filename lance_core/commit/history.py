@@ -10,7 +10,7 @@ A removed number may be free again::
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -224,14 +224,10 @@ def _is_deletion(item: str) -> bool:
 
 def _brought(mine: Manifest, transaction: Transaction) -> tuple[frozenset[str], frozenset[str]]:
     """(files that the transaction brought, what was in the version before) of all that `mine` names."""
-    everything = _named(mine)
-    names = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in _files_of(transaction)}
+    everything, files = _named(mine), fragment_paths(written_fragments(transaction.operation))
+    names = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in files}
     brought = frozenset(item for item in everything if _is_one_of(item, names))
     return brought, everything - brought
-
-
-def _files_of(transaction: Transaction) -> Iterator[str]:
-    return fragment_paths(written_fragments(transaction.operation))
 
 
 def _is_one_of(item: str, brought: set[str]) -> bool:

@@ -12,7 +12,6 @@ The same holds for the number of rows in a deletion file. Whatever is committed 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import replace
 
 from lance_core.commit import naming
@@ -24,7 +23,7 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.format.version import FileVersion
 from lance_core.io.cache import shared_cache
-from lance_core.io.pool import io_pool
+from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.wire.file import decode_file_descriptor, decode_legacy_metadata
 
@@ -32,7 +31,6 @@ _LEGACY_FOOTER = struct.Struct("<QHH4s")
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _ENTRY = struct.Struct("<QQ")
 _NOTE_BYTES = 256
-_FEW = 2
 
 
 def with_row_counts(store: Store, manifest: Manifest) -> Manifest:
@@ -44,7 +42,7 @@ def with_row_counts(store: Store, manifest: Manifest) -> Manifest:
         return manifest
     is_trusted = manifest.writer_version is not None
     wanted = [item for item in manifest.fragments if not is_trusted or _lacks_counts(item)]
-    changed = _each(store, wanted)
+    changed = each(store, wanted, _counted)
     if not changed:
         return manifest
     fragments = FragmentList.of(manifest.fragments).edited(replaced={item.id: item for item in changed})
@@ -63,12 +61,6 @@ def _may_lack_counts(manifest: Manifest) -> bool:
 def _lacks_counts(fragment: Fragment) -> bool:
     deletions = fragment.deletion_file
     return fragment.physical_rows == 0 or (deletions is not None and deletions.num_deleted_rows == 0)
-
-
-def _each(store: Store, fragments: Sequence[Fragment]) -> list[Fragment]:
-    if len(fragments) <= _FEW:
-        return [_counted(store, fragment) for fragment in fragments]
-    return list(io_pool(store.uri).map(lambda fragment: _counted(store, fragment), fragments))
 
 
 def _counted(store: Store, fragment: Fragment) -> Fragment:

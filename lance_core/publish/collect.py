@@ -62,7 +62,6 @@ def collect_garbage(
     if intents or found.everybody():
         sizes.update((entry.path, entry.size) for entry in attempt_entries(store))
     removals = [
-        remove_attempts(store, found.over, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
         remove_attempts(store, found.dead, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
         abandoned := remove_attempts(
             store, [*found.forgotten], AbortRequest("abandoned", finished="abort", dry_run=dry_run, now=at)
@@ -95,7 +94,6 @@ def collect_garbage(
 class _Found:
     """Attempts on record by the way they are to be treated, and those that wait for their commit."""
 
-    over: list[Key] = field(default_factory=list)
     dead: list[Key] = field(default_factory=list)
     forgotten: dict[Key, tuple[StagedTransaction, float]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
@@ -103,7 +101,7 @@ class _Found:
 
     def everybody(self) -> list[Key]:
         """All that are to go."""
-        return [*self.over, *self.dead, *self.forgotten]
+        return [*self.dead, *self.forgotten]
 
 
 def _find(store: Store, now: float, abandon_after: float | None) -> _Found:
@@ -133,22 +131,20 @@ def _sort(
     is_over = record is None or record[1] + record[0].lease_seconds < now
     if record is not None:
         found.asked[key] = record[0].asked
-    if state.is_decided(key[1]) or (state.committed is not None and (is_over or key[1] in state.superseded)):
-        found.over.append(key)
+    is_former = state.committed is not None and key[1] in state.superseded
+    if state.is_decided(key[1]) or is_former or (is_over and state.is_open(key[1])):
+        found.dead.append(key)
     elif state.is_finished(key[1]):
         assert state.finished is not None
-        since = _finished_at(store, state)
+        since = _finished_at(store, state, state.finished)
         is_of_statement = bool(Asked.from_dict(found.asked.get(key)).statement)
         if (is_of_statement and is_over) or (abandon_after is not None and since + abandon_after < now):
             found.forgotten[key] = (state.finished, since)
-    elif key[1] not in state.superseded and is_over:
-        found.dead.append(key)
 
 
-def _finished_at(store: Store, state: DecisionState) -> float:
+def _finished_at(store: Store, state: DecisionState, staged: StagedTransaction) -> float:
     """When the work that waits was finished (seconds since the epoch), by the clock of its task."""
-    behind = state.finished is not None and state.finished.number < state.number
-    before = read_decision(store, state.identity, state.finished.number) if behind and state.finished is not None else None
+    before = read_decision(store, state.identity, staged.number) if staged.number < state.number else None
     return state.decided_at if before is None else before.decided_at
 
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lance_core.commit import naming
-from lance_core.errors import CorruptFileError, UnsupportedRecordError
+from lance_core.errors import CorruptFileError
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.publish.records import FORMAT, encode_record, parse_record, read_record, unsupported
@@ -83,9 +83,7 @@ def remove_intent(store: Store, intent: Intent) -> None:
 def list_intents(store: Store) -> list[Intent]:
     """All of them, of killed commits as well. A damaged record is logged and skipped; UnsupportedRecordError for one that
     only a newer release knows."""
-    names = [name for name in store.list_names(f"{naming.INTENTS}/") if name.endswith(".json")]
-    found = each(store, [f"{naming.INTENTS}/{name}" for name in names], _read)
-    return [intent for intent in found if intent is not None]
+    return [intent for intent in each(store, _paths(store), _read) if intent is not None]
 
 
 def named_by(intents: Iterable[Intent], identities: Iterable[str], *, below: int, but: str = "") -> dict[str, list[Intent]]:
@@ -102,8 +100,11 @@ def named_by(intents: Iterable[Intent], identities: Iterable[str], *, below: int
 def damaged_intents(store: Store) -> Sequence[str]:
     """Paths of intents that cannot be read."""
     known = {intent.path for intent in list_intents(store)}
-    paths = [f"{naming.INTENTS}/{name}" for name in store.list_names(f"{naming.INTENTS}/") if name.endswith(".json")]
-    return [path for path in paths if path not in known]
+    return [path for path in _paths(store) if path not in known]
+
+
+def _paths(store: Store) -> list[str]:
+    return [f"{naming.INTENTS}/{name}" for name in store.list_names(f"{naming.INTENTS}/") if name.endswith(".json")]
 
 
 def _read(store: Store, path: str) -> Intent | None:
@@ -112,8 +113,6 @@ def _read(store: Store, path: str) -> Intent | None:
         intent = None if record is None else parse_record(Intent, record, where=path)
         if intent is not None and intent.path != path:
             raise CorruptFileError(f"{path}: the record belongs to commit {intent.commit}")
-    except UnsupportedRecordError:
-        raise
     except CorruptFileError as error:
         log.warning("%s: set aside: %s", store.uri, error)
         return None

@@ -127,17 +127,13 @@ def clear_committed(
         is_more = facts_of(item.transaction).has_more or len(item.writers) > 1
         if is_more or (state is not None and state.superseded):
             by_name.append(item)
-    keys = [(item.ref.identity, attempt) for item in by_name for attempt in _attempts(item, states)]
+    keys = [(item.ref.identity, item.ref.attempt) for item in by_name]
+    keys += [(name, former) for name, _ in keys if name in states for former in states[name].superseded]
     remove_attempts(store, keys, AbortRequest("its commit", committed_too=True))
     plain = [item.ref for item in items if item not in by_name]
     kept = naming.transaction_path(named) if named else ""
     files = [*_superseded(items, published), *(ref.transaction_path for ref in plain if ref.transaction_path != kept)]
     delete_committed(store, files, [[record_path(ref.identity, ref.attempt)] for ref in plain], last=last)
-
-
-def _attempts(item: Loaded, states: Mapping[str, DecisionState]) -> list[str]:
-    state = states.get(item.ref.identity)
-    return [item.ref.attempt, *(() if state is None else state.superseded)]
 
 
 def _superseded(items: Iterable[Loaded], published: Transaction) -> list[str]:

@@ -117,7 +117,7 @@ def finish_attempt(
         identity=attempt.identity,
         attempt=attempt.attempt,
         read_version=transaction.read_version,
-        operation=_requested(attempt) or creates(transaction.properties) or operation_name(transaction),
+        operation=str(attempt.spec.get("kind") or "") or creates(transaction.properties) or operation_name(transaction),
         num_rows=rows,
         num_bytes=bytes,
         num_deleted_rows=rows_deleted,
@@ -238,27 +238,18 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
             f"the transaction has read version {transaction.read_version}, the attempt {attempt.read_version}",
             cure="Use the read version of the attempt, which is fixed when the work is planned.",
         )
-    note = _note(attempt, operation_name(transaction), rows)
-    facts = StagedFacts(attempt.base, attempt.table_id, attempt.started, attempt.has_more)
-    properties = {**transaction.properties, **identity_properties(attempt.identity, note), **facts.properties()}
-    return replace(transaction, uuid=attempt.identity, properties=properties)
-
-
-def _requested(attempt: Attempt) -> str:
-    kind = attempt.spec.get("kind")
-    return kind if isinstance(kind, str) else ""
-
-
-def _note(attempt: Attempt, operation: str, rows: int) -> dict[str, Any]:
     note = {
         "attempt": attempt.attempt,
-        "operation": operation,
+        "operation": operation_name(transaction),
         "rows": rows,
         "digest": attempt.digest,
         "asked": dict(attempt.asked),
         "adopts": [*attempt.adopts],
     }
-    return {name: value for name, value in note.items() if value not in ("", {}, [])}
+    note = {name: value for name, value in note.items() if value not in ("", {}, [])}
+    facts = StagedFacts(attempt.base, attempt.table_id, attempt.started, attempt.has_more)
+    properties = {**transaction.properties, **identity_properties(attempt.identity, note), **facts.properties()}
+    return replace(transaction, uuid=attempt.identity, properties=properties)
 
 
 def _aborted(store: Store, attempt: Attempt) -> RetryableConflictError:

@@ -47,23 +47,20 @@ class BadRecord:
 
 def list_ledger(store: Store) -> list[CommittedWork]:
     """Everything that was committed and whose record can be read, by version."""
-    found = {name: state.committed for name, state in _folded(store, []).items() if state.committed is not None}
-    for state in look_many(store, [*list_identities(store)], damaged={}).values():
-        if state.committed is not None:
-            found[state.identity] = state.committed
-    return sorted(found.values(), key=lambda item: (item.version, item.identity))
+    works = [state.committed for state in _every_state(store, []).values() if state.committed is not None]
+    return sorted(works, key=lambda item: (item.version, item.identity))
 
 
-def _folded(store: Store, damaged: list[tuple[str, str]]) -> dict[str, DecisionState]:
-    return {state.identity: state for state in folded_states(store, damaged=damaged)}
+def _every_state(store: Store, damaged: list[tuple[str, str]]) -> dict[str, DecisionState]:
+    """The states that can be read, folded ones included. Blocks that cannot be read are put into `damaged`."""
+    folded = {state.identity: state for state in folded_states(store, damaged=damaged)}
+    return {**folded, **look_many(store, [*list_identities(store)], damaged={})}
 
 
 def void_records(store: Store) -> list[BadRecord]:
     """Decisions that are damaged or that the log contradicts, folded ones included."""
     blocks: list[tuple[str, str]] = []
-    damaged: dict[str, CorruptFileError] = {}
-    own = look_many(store, [*list_identities(store)], damaged=damaged)
-    states = {**_folded(store, blocks), **own}
+    states = _every_state(store, blocks)
     works = [state.committed for state in states.values() if state.committed is not None]
     void = void_work(store, works, version_numbers(store))
     found = [BadRecord(decision_path(name, states[name].number), reason) for name, reason in sorted(void.items())]
