@@ -37,7 +37,7 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.table.build import build
 from lance_core.table.carried import written_fragments
-from lance_core.table.operations import Clone, CreateIndex, Merge, Operation, Overwrite, Restore, Rewrite, Update
+from lance_core.table.operations import Clone, CreateIndex, Merge, Overwrite, Restore, Rewrite, Update
 from lance_core.table.transaction import Transaction
 
 _MAX_LOOKS = 10
@@ -156,7 +156,8 @@ def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, ch
     was read; whoever deletes from such a fragment repeats its deletions.
     """
     operation = theirs.operation
-    read = {item.id: item for item in _fragments_read(operation) if item.id in changed}
+    groups = operation.groups if isinstance(operation, Rewrite) else ()  # as they were when it was planned
+    read = {item.id: item for group in groups for item in group.old_fragments if item.id in changed}
     left = FragmentList.of(child.fragments).pick(changed)
     for number, fragment in FragmentList.of(mine.fragments).pick(changed).items():
         if number in read and _state(read[number]) != _state(fragment):
@@ -172,13 +173,6 @@ def _has_predecessor(store: Store, mine: Manifest) -> bool:
     """Whether the version before is there, so that this number was hardly pruned: a tag may have kept that one alone."""
     before = mine.version - 1
     return before == 0 or any(exists(store, naming.manifest_path(before, scheme)) for scheme in naming.NamingScheme)
-
-
-def _fragments_read(operation: Operation) -> tuple[Fragment, ...]:
-    """Fragments as they were when an operation was planned that moves their rows."""
-    if isinstance(operation, Rewrite):
-        return tuple(item for group in operation.groups for item in group.old_fragments)
-    return ()
 
 
 def _state(fragment: Fragment) -> tuple[frozenset[str], tuple[int, int] | None]:
@@ -226,13 +220,8 @@ def _brought(mine: Manifest, transaction: Transaction) -> tuple[frozenset[str], 
     """(files that the transaction brought, what was in the version before) of all that `mine` names."""
     everything, files = _named(mine), fragment_paths(written_fragments(transaction.operation))
     names = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in files}
-    brought = frozenset(item for item in everything if _is_one_of(item, names))
+    brought = frozenset(item for item in everything if item.partition(":")[2] in names or item.replace(":", "-", 1) in names)
     return brought, everything - brought
-
-
-def _is_one_of(item: str, brought: set[str]) -> bool:
-    number, _, name = item.partition(":")
-    return name in brought or f"{number}-{name}" in brought
 
 
 def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:

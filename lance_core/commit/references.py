@@ -31,10 +31,11 @@ def fragment_paths(fragments: Iterable[Fragment]) -> Iterator[str]:
 
 def data_paths(transaction: Transaction, *, writers: Sequence[str]) -> list[str]:
     """Files that a staged transaction names and these attempts wrote."""
-    plain = _plain_paths(transaction.operation)
-    if plain is not None and len(writers) == 1:
-        return naming.paths_of_attempt(plain, writers[0])
-    named = dict.fromkeys(fragment_paths(written_fragments(transaction.operation)))
+    fragments = written_fragments(transaction.operation)
+    plain = fragments.plain_paths if isinstance(fragments, FragmentList) and len(writers) == 1 else None
+    if plain is not None:  # new fragments of one file each alone, kept as bytes
+        return naming.paths_of_attempt([naming.data_path(path) for path in plain], writers[0])
+    named = dict.fromkeys(fragment_paths(fragments))
     named.update(dict.fromkeys(naming.data_path(file.path) for file in replacing_files(transaction.operation)))
     named.update(dict.fromkeys(_index_paths(transaction.operation)))
     return [path for path in named if naming.is_of_any(path, writers)]
@@ -47,13 +48,6 @@ def deletion_paths(transaction: Transaction, *, attempt: str) -> list[str]:
         return []
     found = dict.fromkeys(fragment_paths(fragment for fragment in fragments if fragment.deletion_file is not None))
     return [path for path in found if path.startswith(f"{naming.DELETIONS}/") and naming.is_of_attempt(path, attempt)]
-
-
-def _plain_paths(operation: Operation) -> list[str] | None:
-    """The data files of an operation that only brings new fragments of one file each, kept as bytes; None of any other."""
-    fragments = written_fragments(operation)
-    plain = fragments.plain_paths if isinstance(fragments, FragmentList) else None
-    return None if plain is None else [naming.data_path(path) for path in plain]
 
 
 def referenced_files(manifest: Manifest) -> Iterator[str]:

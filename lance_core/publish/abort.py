@@ -335,11 +335,12 @@ class _Aborting:
             begun = self._begun[key]
             adopts = () if begun is None else begun[0].adopts
             keys.update(dict.fromkeys((key[0], item) for item in (*adopts, *self._adopted.get(key, ()))))
-        return [key for key in keys if key not in self._begun and self._is_over(key)]
-
-    def _is_over(self, key: Key) -> bool:
-        state = self._states[key[0]]
-        return state.is_aborted(key[1]) or state.committed is not None
+        states = self._states
+        return [
+            key
+            for key in keys
+            if key not in self._begun and (states[key[0]].is_aborted(key[1]) or states[key[0]].committed is not None)
+        ]
 
     def _since(self, key: Key) -> int:
         begun, staged = self._begun[key], self._staged.get(key)

@@ -40,14 +40,13 @@ from lance_core.errors import (
     LanceError,
     NotFoundError,
     RetryableConflictError,
-    StoreError,
 )
-from lance_core.io.parallel import begin, each
+from lance_core.io.parallel import begin
 from lance_core.io.store import Store
 from lance_core.publish.abort import AbortRequest, remove_attempts
-from lance_core.publish.decisions import DecisionState, decide, look_many, say_committed
+from lance_core.publish.decisions import DecisionState, decide, look_many
 from lance_core.publish.fold import Fold, creates, plan_folds
-from lance_core.publish.history import LogSearch, committed_in, search
+from lance_core.publish.history import LogSearch, search
 from lance_core.publish.intent import list_intents, named_by
 from lance_core.publish.members import (
     Loaded,
@@ -55,7 +54,6 @@ from lance_core.publish.members import (
     NotWholeError,
     clear_committed,
     load_members,
-    not_decided,
     quietly,
     too_many_rounds,
     was_aborted,
@@ -105,13 +103,8 @@ def commit(store: Store, request: CommitRequest) -> CommitResult:
             return done
         request = replace(request, states=states)
     service = _Commit(store, request, wanted)
-    try:
+    with service.publisher.ending():
         result = service.run()
-    except StoreError:
-        raise  # the intent stays: something may have been written, or a put may still arrive
-    except Exception:
-        service.publisher.end()
-        raise
     return replace(result, seconds=round(time.monotonic() - began, 6))
 
 
@@ -321,16 +314,7 @@ class _Commit:
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: each member gets its decision, so that it stays known when the log is pruned."""
         version, members = done.manifest.version, [item.ref.identity for item in fold.members]
-        table_id = self._table_id_at(done)
-
-        def note(store: Store, uuid: str) -> None:
-            work = committed_in(done.transaction, uuid, version=version, table_id=table_id)
-            self._known[uuid] = say_committed(store, work, by=self.publisher.commit_id, known=self._known.get(uuid))
-
-        try:
-            each(self._store, members, note)
-        except StoreError as error:
-            raise not_decided(self._store, version, error) from error
+        self.publisher.decide(done, members, self._known, table_id=self._table_id_at(done))
         if done.already:
             for uuid in members:  # a later listing may lag behind what was read now, and would say that it was not committed
                 self._settle(self._pending.pop(uuid), version, ALREADY_COMMITTED)

@@ -139,7 +139,8 @@ def void_work(store: Store, works: Iterable[CommittedWork], present: Sequence[in
             pruned.append(work)
     for version, items in by_version.items():
         transaction = _load(store, version)
-        others = [item for item in items if transaction is not None and not _made_it(transaction, item)]
+        made = set() if transaction is None else {transaction.uuid, *identities_of(transaction)}
+        others = [item for item in items if transaction and not {item.identity, item.transaction} & made]
         if others and transaction is not None and _may_be_stray(store, version, transaction, there, may_be_twice=True):
             pruned.extend(item for item in others if item.table_id)  # theirs was pruned, and the number taken again
             continue
@@ -151,10 +152,6 @@ def void_work(store: Store, works: Iterable[CommittedWork], present: Sequence[in
     for identity, reason in void.items():
         log.warning("%s: the decision that %s was committed is ignored: %s", store.uri, identity, reason)
     return void
-
-
-def _made_it(transaction: Transaction, work: CommittedWork) -> bool:
-    return transaction.uuid == work.transaction or carries(transaction, work.identity)
 
 
 def _look_in_log(store: Store, asked: LogSearch, found: Found, present: Sequence[int]) -> None:

@@ -26,7 +26,8 @@ because then there often is a later one, and a try in vain costs more than a lis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -41,7 +42,7 @@ from lance_core.commit.references import fragment_paths
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import CommitStateUnknownError, CorruptFileError, LanceError, StoreError
 from lance_core.format.manifest import Manifest
-from lance_core.io.parallel import begin
+from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store
 from lance_core.publish.decisions import DecisionState, read_decision, say_committed
 from lance_core.publish.fold import Fold, fold_uuid, plan_folds
@@ -143,6 +144,30 @@ class Publisher:
     def extend_intent(self, members: Mapping[str, str], *, uuids: Iterable[str] = ()) -> None:
         """Say in the intent what may be published; writes only changes."""
         self._intent = extend_intent(self._store, self._intent, uuids=uuids, attempts=members)
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Where the block fails the commit is over, unless the store failed: a put may still arrive, so the intent stays."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception:
+            self.end()
+            raise
+
+    def decide(self, done: Committed, identities: Sequence[str], known: dict[str, DecisionState], *, table_id: str) -> None:
+        """A version is in the log: each of these gets its decision, so that it stays known when the log is pruned."""
+        version = done.manifest.version
+
+        def say(store: Store, uuid: str) -> None:
+            work = committed_in(done.transaction, uuid, version=version, table_id=table_id)
+            known[uuid] = say_committed(store, work, by=self.commit_id, known=known.get(uuid))
+
+        try:
+            each(self._store, identities, say)
+        except StoreError as error:
+            raise not_decided(self._store, version, error) from error
 
     def end(self) -> None:
         """This commit is over and none of its puts can arrive: the absence of its intent says so."""
@@ -263,13 +288,8 @@ def publish_single(store: Store, ref: StagedTransaction, *, states: dict[str, De
     if ref.operation not in _PLAIN or not ref.number or not ref.read_version:
         return None
     work = _Single(store, ref, states)
-    try:
+    with work.publisher.ending():
         result = work.publish()
-    except StoreError:
-        raise  # a put may still arrive
-    except LanceError:
-        work.publisher.end()
-        raise
     if result is None:
         work.publisher.end()
         return None
@@ -348,14 +368,9 @@ class _Single:
             return False
 
     def _note(self, item: Loaded, done: Committed, state: DecisionState, table_id: str) -> CommitResult:
-        version, identity = done.manifest.version, self._ref.identity
-        work = committed_in(done.transaction, identity, version=version, table_id=table_id)
-        try:
-            known = say_committed(self._store, work, by=self.publisher.commit_id, known=state)
-        except StoreError as error:
-            raise not_decided(self._store, version, error) from error
+        identity, known = self._ref.identity, {self._ref.identity: state}
+        self.publisher.decide(done, [identity], known, table_id=table_id)
         named, last = done.manifest.transaction_file, self.publisher.records
-        quietly(
-            lambda: clear_committed(self._store, [item], done.transaction, named=named, states={identity: known}, last=last)
-        )
-        return Tally(outcome={identity: COMMITTED}, versions={identity: version}, num_versions=1, committed=[item]).result()
+        quietly(lambda: clear_committed(self._store, [item], done.transaction, named=named, states=known, last=last))
+        tally = Tally({identity: COMMITTED}, {identity: done.manifest.version}, num_versions=1, committed=[item])
+        return tally.result()

@@ -168,10 +168,6 @@ def _is_integer(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_count(value: Any) -> bool:
-    return _is_integer(value) and 0 <= value <= _MAX_INTEGER
-
-
 def _is_number(value: Any) -> bool:
     if _is_integer(value):
         return bool(abs(value) <= _MAX_INTEGER)
@@ -192,7 +188,7 @@ _NUMBER = _scalar(_is_number, "a number")
 RULES = Rules(
     {
         str: _scalar(lambda value: isinstance(value, str), "text"),
-        int: _scalar(_is_count, "an integer from 0 to 2^64-1"),
+        int: _scalar(lambda value: _is_integer(value) and 0 <= value <= _MAX_INTEGER, "an integer from 0 to 2^64-1"),
         float: lambda value, where: float(_NUMBER(value, where)),
         bool: _scalar(lambda value: isinstance(value, bool), "a boolean"),
     },

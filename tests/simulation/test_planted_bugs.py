@@ -173,16 +173,16 @@ def _decisions_come_after_all_is_cleared(patch: Patch) -> None:
     note, clear = commit._Commit._note, commit._Commit._clear
 
     def later(self: Any, fold: Any, done: Any) -> None:
-        say = commit.say_committed
+        say = publisher.say_committed
 
         def remember(store: Any, work: Any, *, by: str, known: Any) -> None:
             told.append(lambda: say(store, work, by=by))
 
-        patch.setattr(commit, "say_committed", remember)
+        patch.setattr(publisher, "say_committed", remember)
         try:
             note(self, fold, done)
         finally:
-            patch.setattr(commit, "say_committed", say)
+            patch.setattr(publisher, "say_committed", say)
 
     def clear_then_tell(self: Any) -> None:
         try:
