@@ -22,9 +22,11 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from lance_core.commit import naming
 from lance_core.errors import (
@@ -49,15 +51,13 @@ from lance_core.publish.segments import (
     LedgerIndex,
     LedgerSegment,
     cut_into_blocks,
-    decode_block,
     encode_index,
     generation_of,
     hinted_index,
     new_segment_name,
     newest_index,
+    read_blocks,
     read_index,
-    read_segment,
-    where_is,
 )
 
 log = logging.getLogger(__name__)
@@ -127,8 +127,8 @@ def remove_folded(store: Store, identities: Collection[str], *, with_damaged: bo
     raise _too_many(store)
 
 
-def folded_states(store: Store, *, damaged: list[tuple[str, str]]) -> Iterator[DecisionState]:
-    """Every folded state, sorted by identity. Blocks that cannot be read are put into `damaged`: path and reason."""
+def folded_states(store: Store, *, damaged: dict[str, str]) -> Iterator[DecisionState]:
+    """Every folded state, sorted by identity. Blocks that cannot be read are put into `damaged`: reasons by path."""
     index = newest_index(store)
     for segment in () if index is None else index.segments:
         for _, records in _blocks(store, segment, damaged=damaged):
@@ -304,26 +304,20 @@ def _merge(
     if not before:
         for block in cut_into_blocks([_folded(share[identity]) for identity in sorted(share)], ""):
             writer.add(*block)
-    bounds = [item.firsts[0] for item in before[1:]]
-    at = 0
-    for number, segment in enumerate(before):
-        mine = at
-        while at < len(changed) and (number == len(bounds) or changed[at] < bounds[number]):
-            at += 1
-        if mine == at and not with_damaged:
+    for segment, following in zip_longest(before, [item.firsts[0] for item in before[1:]]):
+        mine = _between(changed, segment.firsts[0], following)
+        if not mine and not with_damaged:
             writer.keep(segment)
             continue
-        damaged: list[tuple[str, str]] = []
-        for first, records in _blocks(store, segment, damaged=damaged if with_damaged else None):
-            following = next((item for item in segment.firsts if item > first), None)
+        damaged = dict[str, str]()
+        blocks = _blocks(store, segment, damaged=damaged if with_damaged else None)
+        for (first, records), end in zip(blocks, [*segment.firsts[1:], following], strict=True):
             merged = dict(records)
-            while mine < at and (following is None or changed[mine] < following):
-                identity = changed[mine]
+            for identity in _between(mine, first, end):
                 if identity in without and identity in merged:
                     gone.append(merged.pop(identity))
                 elif identity in share:
                     merged[identity] = _folded(share[identity])
-                mine += 1
             for block in cut_into_blocks([merged[identity] for identity in sorted(merged)], first):
                 writer.add(*block)
         if damaged:
@@ -331,29 +325,29 @@ def _merge(
     writer.flush()
 
 
+def _between(changed: Sequence[str], first: str, following: str | None) -> Sequence[str]:
+    return changed[bisect_left(changed, first) : None if following is None else bisect_left(changed, following)]
+
+
 def _blocks(
-    store: Store, segment: LedgerSegment, *, damaged: list[tuple[str, str]] | None
+    store: Store, segment: LedgerSegment, *, damaged: dict[str, str] | None
 ) -> Iterator[tuple[str, Mapping[str, Record]]]:
     """The blocks of a segment. With `damaged`, one that cannot be read is put there, and counts as empty."""
-    numbers = range(len(segment.firsts))
-    data: Sequence[bytes | None]
+    found: Sequence[Mapping[str, Record] | CorruptFileError]
     try:
-        data = read_segment(store, segment, numbers)
-    except (CorruptFileError, NotFoundError) as error:
+        found = read_blocks(store, segment, range(len(segment.firsts)))
+    except NotFoundError as error:
         if damaged is None:
             raise
-        damaged.append((segment.path, str(error)))
-        data = [None] * len(numbers)
-    for number, first in enumerate(segment.firsts):
-        records: Mapping[str, Record] = {}
-        found = data[number]
-        try:
-            records = {} if found is None else decode_block(found, where=where_is(store, segment, number))
-        except CorruptFileError as error:
-            if damaged is None:
-                raise
-            damaged.append((segment.path, str(error)))
-        yield first, records
+        found = [CorruptFileError(str(error))] * len(segment.firsts)
+    for first, records in zip(segment.firsts, found, strict=True):
+        if not isinstance(records, CorruptFileError):
+            yield first, records
+        elif damaged is None:
+            raise records
+        else:
+            damaged.setdefault(segment.path, str(records))
+            yield first, {}
 
 
 def _keep_aside(store: Store, segment: LedgerSegment) -> None:

@@ -25,7 +25,7 @@ import re
 import secrets
 import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
@@ -213,20 +213,29 @@ def newest_index(store: Store) -> LedgerIndex | None:
     return index
 
 
-def read_segment(store: Store, segment: LedgerSegment, blocks: Collection[int]) -> list[bytes]:
-    """The bytes of some blocks of a segment. NotFoundError when the segment was replaced."""
-    ranges = [segment.range_of(block) for block in blocks]
-    if len(ranges) < _MANY_BLOCKS:
-        return [bytes(data) for data in store.get_ranges(segment.path, [ByteRange(*item) for item in ranges])]
-    data = bytes(store.get(segment.path))
-    if len(data) != segment.ends[-1]:
-        raise CorruptFileError(f"{store.uri}: {segment.path} has {len(data)} bytes, expected {segment.ends[-1]}")
-    return [data[start:end] for start, end in ranges]
+def read_blocks(
+    store: Store, segment: LedgerSegment, blocks: Sequence[int]
+) -> list[Mapping[str, Record] | CorruptFileError]:
+    """The records of some blocks of a segment, or what is wrong with a block. NotFoundError when it was replaced."""
+    where, ranges = f"{store.uri}: {segment.path}", [segment.range_of(block) for block in blocks]
+    try:
+        if len(ranges) < _MANY_BLOCKS:
+            data = [bytes(item) for item in store.get_ranges(segment.path, [ByteRange(*item) for item in ranges])]
+        else:
+            whole = bytes(store.get(segment.path))
+            if len(whole) != segment.ends[-1]:
+                raise CorruptFileError(f"{where} has {len(whole)} bytes, expected {segment.ends[-1]}")
+            data = [whole[start:end] for start, end in ranges]
+    except CorruptFileError as error:
+        return [error] * len(ranges)  # it is shorter than the index says
+    return [_read(item, f"{where}, block {block}") for block, item in zip(blocks, data, strict=True)]
 
 
-def where_is(store: Store, segment: LedgerSegment, block: int) -> str:
-    """A block as an error names it."""
-    return f"{store.uri}: {segment.path}, block {block}"
+def _read(data: bytes, where: str) -> Mapping[str, Record] | CorruptFileError:
+    try:
+        return decode_block(data, where=where)
+    except CorruptFileError as error:
+        return error
 
 
 def _look(store: Store, index: LedgerIndex, identities: Sequence[str]) -> Found | None:
@@ -236,25 +245,19 @@ def _look(store: Store, index: LedgerIndex, identities: Sequence[str]) -> Found 
         segment, block = index.place_of(identity)
         wanted.setdefault(segment, {}).setdefault(block, []).append(identity)
 
-    def look(store: Store, segment: LedgerSegment) -> Sequence[bytes] | CorruptFileError | None:
+    def look(store: Store, segment: LedgerSegment) -> Sequence[Mapping[str, Record] | CorruptFileError] | None:
         try:
-            return read_segment(store, segment, wanted[segment])
+            return read_blocks(store, segment, [*wanted[segment]])
         except NotFoundError:
             return None
-        except CorruptFileError as error:
-            return error  # it is shorter than the index says
 
     found: dict[str, Record | CorruptFileError] = {}
-    for segment, data in zip(wanted, each(store, [*wanted], look), strict=True):
-        if data is None:
+    for segment, blocks in zip(wanted, each(store, [*wanted], look), strict=True):
+        if blocks is None:
             return None
-        for number, (block, asked) in enumerate(wanted[segment].items()):
-            try:
-                if isinstance(data, CorruptFileError):
-                    raise data
-                records = decode_block(data[number], where=where_is(store, segment, block))
-            except CorruptFileError as error:
-                found.update(dict.fromkeys(asked, _damaged(error)))
+        for asked, records in zip(wanted[segment].values(), blocks, strict=True):
+            if isinstance(records, CorruptFileError):
+                found.update(dict.fromkeys(asked, _damaged(records)))
             else:
                 found.update({identity: records[identity] for identity in asked if identity in records})
     return found

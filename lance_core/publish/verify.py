@@ -47,11 +47,11 @@ class BadRecord:
 
 def list_ledger(store: Store) -> list[CommittedWork]:
     """Everything that was committed and whose record can be read, by version."""
-    works = [state.committed for state in _every_state(store, []).values() if state.committed is not None]
+    works = [state.committed for state in _every_state(store, {}).values() if state.committed is not None]
     return sorted(works, key=lambda item: (item.version, item.identity))
 
 
-def _every_state(store: Store, damaged: list[tuple[str, str]]) -> dict[str, DecisionState]:
+def _every_state(store: Store, damaged: dict[str, str]) -> dict[str, DecisionState]:
     """The states that can be read, folded ones included. Blocks that cannot be read are put into `damaged`."""
     folded = {state.identity: state for state in folded_states(store, damaged=damaged)}
     return {**folded, **look_many(store, [*list_identities(store)], damaged={})}
@@ -59,12 +59,12 @@ def _every_state(store: Store, damaged: list[tuple[str, str]]) -> dict[str, Deci
 
 def void_records(store: Store) -> list[BadRecord]:
     """Decisions that are damaged or that the log contradicts, folded ones included."""
-    blocks: list[tuple[str, str]] = []
+    blocks = dict[str, str]()
     states = _every_state(store, blocks)
     works = [state.committed for state in states.values() if state.committed is not None]
     void = void_work(store, works, version_numbers(store))
     found = [BadRecord(decision_path(name, states[name].number), reason) for name, reason in sorted(void.items())]
-    found += [BadRecord(path, reason) for path, reason in blocks]
+    found += [BadRecord(path, reason) for path, reason in blocks.items()]
     found += [item for item in _unreadable(store, _decision_paths(store)) if item.path not in {one.path for one in found}]
     return found + _unreadable(store, [SETTLED_PATH])
 
