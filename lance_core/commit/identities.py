@@ -121,8 +121,7 @@ def identities_in(properties: Mapping[str, str]) -> Mapping[str, Mapping[str, An
 
 def writers_of(note: Mapping[str, Any]) -> tuple[str, ...]:
     """The attempts that wrote an identity's files, by what is noted about it."""
-    adopted = note.get("adopts")
-    return (str(note.get("attempt", "")), *(map(str, adopted) if isinstance(adopted, list) else ()))
+    return str(note.get("attempt", "")), *_texts(note.get("adopts"))
 
 
 def asked_by(transaction: Transaction) -> tuple[Asked, ...]:
@@ -156,21 +155,14 @@ def identity_properties(identity: str, note: Mapping[str, Any]) -> dict[str, str
 
 def aborts_of(transaction: Transaction) -> Mapping[str, tuple[str, ...]]:
     """The attempts that a version aborts, by identity."""
-    return {
-        name[len(ABORTED_PREFIX) :]: _attempts(_note(text))
-        for name, text in transaction.properties.items()
-        if name.startswith(ABORTED_PREFIX)
-    }
+    prefix = ABORTED_PREFIX
+    notes = {name[len(prefix) :]: _note(text) for name, text in transaction.properties.items() if name.startswith(prefix)}
+    return {name: _texts(note.get("attempts")) for name, note in notes.items()}
 
 
 def abort_property(identity: str, attempts: Sequence[str]) -> tuple[str, str]:
     """Name and value of the property by which a version aborts attempts."""
     return ABORTED_PREFIX + identity, _text({"attempts": [*attempts]})
-
-
-def _attempts(note: Mapping[str, Any]) -> tuple[str, ...]:
-    found = note.get("attempts")
-    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def creates(properties: Mapping[str, str]) -> str:
@@ -193,6 +185,10 @@ def _note(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return note if isinstance(note, dict) else {}
+
+
+def _texts(found: Any) -> tuple[str, ...]:
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def _is_number(value: Any) -> bool:

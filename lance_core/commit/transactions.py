@@ -11,6 +11,10 @@ We write both, as the official library does: older readers look for the file onl
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
+
 from lance_core.commit import naming
 from lance_core.commit.manifests import OpenVersion, open_version
 from lance_core.errors import FormatError, NotFoundError
@@ -18,33 +22,29 @@ from lance_core.io.store import Store
 from lance_core.table.transaction import Transaction
 from lance_core.wire.transaction import decode_transaction, decode_uuid, encode_transaction
 
+T = TypeVar("T")
+
 
 def transaction_of(store: Store, opened: OpenVersion) -> Transaction | None:
     """The transaction that made an opened version; None when the version does not tell."""
-    if opened.transaction is not None:
-        return _decode(store, opened.transaction, where=opened.path)
-    name = opened.manifest.transaction_file
-    if not name:
-        return None
-    return read_transaction_file(store, naming.transaction_path(name))
+    found = _serialized(store, opened)
+    return None if found is None else _decode(store, *found, decode_transaction)
 
 
 def uuid_of(store: Store, opened: OpenVersion) -> str:
     """The uuid of the transaction that made an opened version; "" when it does not tell. The rest is not decoded."""
-    data, where = opened.transaction, opened.path
-    if data is None:
-        name = opened.manifest.transaction_file
-        if not name:
-            return ""
-        where = naming.transaction_path(name)
-        try:
-            data = bytes(store.get(where))
-        except NotFoundError:
-            return ""
-    try:
-        return decode_uuid(data)
-    except FormatError as error:
-        raise type(error)(f"{store.uri}: transaction in {where}: {error}", uri=store.uri) from error
+    found = _serialized(store, opened)
+    return "" if found is None else _decode(store, *found, decode_uuid)
+
+
+def _serialized(store: Store, opened: OpenVersion) -> tuple[bytes, str] | None:
+    """The bytes, and where they are."""
+    if opened.transaction is not None:
+        return opened.transaction, opened.path
+    path = naming.transaction_path(opened.manifest.transaction_file)
+    with suppress(NotFoundError):
+        return (bytes(store.get(path)), path) if opened.manifest.transaction_file else None
+    return None
 
 
 def load_transaction(store: Store, version: int) -> Transaction | None:
@@ -58,7 +58,7 @@ def read_transaction_file(store: Store, path: str) -> Transaction | None:
         data = store.get(path)
     except NotFoundError:
         return None
-    return _decode(store, bytes(data), where=path)
+    return _decode(store, bytes(data), path, decode_transaction)
 
 
 def write_transaction(store: Store, transaction: Transaction, *, path: str | None = None) -> str:
@@ -68,8 +68,8 @@ def write_transaction(store: Store, transaction: Transaction, *, path: str | Non
     return name
 
 
-def _decode(store: Store, data: bytes, *, where: str) -> Transaction:
+def _decode(store: Store, data: bytes, where: str, decode: Callable[[bytes], T]) -> T:
     try:
-        return decode_transaction(data)
+        return decode(data)
     except FormatError as error:
         raise type(error)(f"{store.uri}: transaction in {where}: {error}", uri=store.uri) from error

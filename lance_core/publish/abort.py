@@ -311,8 +311,7 @@ class _Aborting:
         left = (*self._left, *(key for key in self._doomed if key in adopted))
         wanted = self._paths(doomed)
         since = min((self._since(key) for key in doomed), default=0)
-        needed = files_in_use(store, Owners(key[1] for key in doomed), since=since) if wanted else frozenset()
-        paths = [path for path in wanted if not is_referenced(path, needed)]
+        paths = unneeded(store, wanted, Owners(key[1] for key in doomed), since=since)
         if self._request.dry_run:
             return Removal(tuple(paths), self._refusals, left)
         delete_all(store, paths)
@@ -412,6 +411,12 @@ class Owners:
     def has(self, path: str) -> bool:
         """Whether one of them wrote this file."""
         return naming.attempt_prefix(path) in self._prefixes
+
+
+def unneeded(store: Store, paths: Sequence[str], owners: Owners, *, since: int, transactions: bool = False) -> list[str]:
+    """Those of some files of these that no version names (see `files_in_use`)."""
+    needed = files_in_use(store, owners, since=since, transactions=transactions) if paths else frozenset()
+    return [path for path in paths if not is_referenced(path, needed)]
 
 
 def files_in_use(store: Store, owners: Owners, *, since: int, transactions: bool = False) -> frozenset[str]:

@@ -100,9 +100,7 @@ def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, 
     staged = state.finished if state.is_finished(key[1]) else None
     if begun is None:
         assert staged is not None
-        return StagedEntry(
-            *key, "finished", staged.read_version, 0.0, 0.0, staged, state.spec or {}, num_fragments=_num_fragments(state)
-        )
+        begun = Attempt(key[0], staged.read_version, state.spec or {}, lease_seconds=0.0), 0.0
     attempt, renewed = begun
     lease_until = renewed + attempt.lease_seconds
     word = "running" if now < lease_until else "expired"
@@ -117,12 +115,8 @@ def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, 
         staged=staged,
         spec=attempt.spec,
         asked=attempt.asked,
-        num_fragments=None if staged is None else _num_fragments(state),
+        num_fragments=num_new_fragments(state.transaction) if staged and state.transaction else None,
     )
-
-
-def _num_fragments(state: DecisionState) -> int | None:
-    return None if state.transaction is None else num_new_fragments(state.transaction)
 
 
 def find_finished(store: Store, identity: str) -> StagedTransaction | None:

@@ -23,12 +23,11 @@ from dataclasses import dataclass, field
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import open_newest
-from lance_core.commit.references import is_referenced
 from lance_core.errors import CommitStateUnknownError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
-from lance_core.publish.abort import AbortRequest, Owners, Removal, files_in_use, remove_attempts
+from lance_core.publish.abort import AbortRequest, Owners, Removal, remove_attempts, unneeded
 from lance_core.publish.attempts import Key, attempt_entries, attempt_files, read_lease, started_keys
 from lance_core.publish.decisions import DecisionState, look_many, read_decision
 from lance_core.publish.history import LogSearch, search, settle_intents
@@ -194,10 +193,7 @@ def _left_by(store: Store, intents: Sequence[Intent]) -> list[str]:
     owners = Owners(str(name) for intent in intents for name in (intent.commit, *intent.attempts.values()) if name)
     names = {uuid for intent in intents for uuid in (*intent.uuids, *intent.attempts)}
     left = [path for path in attempt_files(store) if owners.has(path) or _published_uuid(path) in names]
-    if not left:
-        return []
-    needed = files_in_use(store, owners, since=0, transactions=True)
-    return [path for path in left if not is_referenced(path, needed)]
+    return unneeded(store, left, owners, since=0, transactions=True)
 
 
 def _published_uuid(path: str) -> str:

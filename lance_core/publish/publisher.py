@@ -308,10 +308,10 @@ class _Single:
         """See that the attempt is whole, put it, and say so."""
         store, ref = self._store, self._ref
         opening = begin(store, lambda: open_or_none(store, ref.read_version))
-        deciding = begin(store, self._decided)
-        is_last = begin(store, self._is_last)
-        opened, state, last = opening(), deciding(), is_last()
-        if state is None or not last:
+        # What is behind it is not needed to publish once: but what only a newer release can read is refused before.
+        deciding, behind = (begin(store, partial(self._decision, ref.number + more)) for more in (0, 1))
+        opened, state, following = opening(), deciding(), behind()
+        if not isinstance(state, DecisionState) or not state.is_finished(ref.attempt) or following is not None:
             return None
         self._states[ref.identity] = state
         transaction = state.transaction or read_transaction_file(store, ref.transaction_path)
@@ -347,25 +347,13 @@ class _Single:
         is_fresh = 0 <= time.time() - facts_of(item.transaction).planned_at < _FRESH_SECONDS
         return not is_fresh and find_latest_version(self._store) != self._ref.read_version
 
-    def _decided(self) -> DecisionState | None:
-        """The decision that it is finished, unless that is not there."""
+    def _decision(self, number: int) -> DecisionState | CorruptFileError | None:
         if self._known is not None:
-            return self._known
+            return self._known if number == self._ref.number else None
         try:
-            found = read_decision(self._store, self._ref.identity, self._ref.number)
-        except CorruptFileError:
-            return None
-        return found if found is not None and found.is_finished(self._ref.attempt) else None
-
-    def _is_last(self) -> bool:
-        """Whether nothing is decided behind it. Not needed to publish it once: but what only a newer release can read is
-        refused before anything is published."""
-        if self._known is not None:
-            return True
-        try:
-            return read_decision(self._store, self._ref.identity, self._ref.number + 1) is None
-        except CorruptFileError:
-            return False
+            return read_decision(self._store, self._ref.identity, number)
+        except CorruptFileError as error:
+            return error
 
     def _note(self, item: Loaded, done: Committed, state: DecisionState, table_id: str) -> CommitResult:
         identity, known = self._ref.identity, {self._ref.identity: state}

@@ -19,7 +19,7 @@ either the deleter sees the adopter, or the adopter finds a decision that is not
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -215,12 +215,7 @@ def is_whole(store: Store, staged: StagedTransaction, *, spec: Mapping[str, Any]
     transaction = read_transaction_file(store, staged.transaction_path)
     if transaction is None or transaction.uuid != staged.identity:
         return False
-    return not missing_files(store, transaction, writers=staged_writers(transaction, staged.attempt))
-
-
-def missing_files(store: Store, transaction: Transaction, *, writers: Sequence[str]) -> list[str]:
-    """Files that these attempts wrote for a transaction and the store has no longer."""
-    return missing(store, data_paths(transaction, writers=writers))
+    return not missing(store, data_paths(transaction, writers=staged_writers(transaction, staged.attempt)))
 
 
 def operation_name(transaction: Transaction) -> str:

@@ -9,11 +9,12 @@ import pytest
 from bench.many_tasks import begin, end
 from bench.object_client import RunningServer, object_server
 from lance_core.commit import naming
+from lance_core.commit.references import data_paths
 from lance_core.commit.transactions import read_transaction_file
+from lance_core.io.many import missing
 from lance_core.jobs.runtime.progress import PROGRESS
 from lance_core.publish.attempts import list_staged
 from lance_core.publish.commit import commit_staged
-from lance_core.publish.stage import missing_files
 from lance_core.publish.staged_properties import num_new_fragments, staged_writers
 from lance_core.wire.fragments import decode_fragment
 
@@ -85,4 +86,4 @@ def test_files_of_many_tasks_are_looked_for_in_a_listing(server: RunningServer) 
     store.delete(gone)
     transaction = read_transaction_file(store, staged.transaction_path)
     assert transaction is not None
-    assert missing_files(store, transaction, writers=staged_writers(transaction, staged.attempt)) == [gone]
+    assert missing(store, data_paths(transaction, writers=staged_writers(transaction, staged.attempt))) == [gone]
