@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,12 +37,13 @@ from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.format.schema import NO_PARENT, Field, Schema
 from lance_core.io.store import Store
-from lance_core.publish.members import Loaded, NotWholeError, blame
+from lance_core.publish.members import Loaded, MemberConflictError, NotWholeError, blame
 from lance_core.publish.staged_properties import Growth, growth_of, new_rows, next_fragment_id, numbered
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations import Append, Delete, Merge, Update
 from lance_core.table.transaction import Transaction
 
+T = TypeVar("T")
 Rebase = Callable[[Transaction], Rebased]
 """Brings one staged transaction up to the newest version, or raises a conflict."""
 
@@ -64,12 +66,20 @@ def merge_rows(
     return Rebased(transaction, tuple(merge.files))
 
 
-class _MeetsError(RetryableConflictError):
-    """One member meets another, which is `other`, in a row."""
-
-    def __init__(self, other: int, message: str, *, uri: str, cure: str) -> None:
-        super().__init__(message, uri=uri, cure=cure)
-        self.other = other
+def _checked(members: Sequence[Loaded], check: Callable[[Loaded], T]) -> list[T]:
+    """What `check` finds of each. Every member is checked before any is complained about."""
+    found, errors = list[T](), dict[int, RetryableConflictError]()
+    for number, item in enumerate(members):
+        try:
+            found.append(check(item))
+        except PartlyCommittedError:
+            raise
+        except RetryableConflictError as error:
+            errors[number] = error
+    if errors:
+        first = errors[min(errors)]
+        raise blame(first, [*errors]) from first
+    return found
 
 
 @dataclass
@@ -98,36 +108,21 @@ class _Merge:
         self.files: list[str] = []
 
     def add_all(self, members: Sequence[Loaded], rebase: Rebase) -> None:
-        """What all members do. Every member is checked before any is complained about."""
-        fitted, errors = [], dict[int, RetryableConflictError]()
-        for number, item in enumerate(members):
-            try:
-                fitted.append(self._fitted(item, rebase))
-            except PartlyCommittedError:
-                raise
-            except RetryableConflictError as error:
-                errors[number] = error
-        if errors:
-            first = errors[min(errors)]
-            raise blame(first, [*errors]) from first
-        behind: dict[int, int] = {}
-        for number, operation in enumerate(fitted):
+        """What all members do."""
+        errors = list[MemberConflictError]()
+        for number, operation in enumerate(_checked(members, lambda item: self._fitted(item, rebase))):
             try:
                 self._add(number, operation)
-            except _MeetsError as error:
-                errors[number], behind[number] = error, error.other
+            except MemberConflictError as error:
+                errors.append(error)
         if errors:
-            first = errors[min(errors)]
-            raise blame(first, (), behind) from first
+            raise blame(errors[0], (), {one: other for error in errors for one, other in error.behind.items()})
 
     def _fitted(self, item: Loaded, rebase: Rebase) -> Append | Delete | Update:
-        fitted = rebase(item.transaction)
+        fitted, planned = rebase(item.transaction), item.transaction.operation
         self.files.extend(fitted.files)
-        operation = item.transaction.operation
-        if isinstance(operation, Append):
-            return operation
-        operation = fitted.transaction.operation
-        assert isinstance(operation, (Delete, Update))
+        operation = planned if isinstance(planned, Append) else fitted.transaction.operation
+        assert isinstance(operation, (Append, Delete, Update))
         return operation
 
     def _add(self, number: int, operation: Append | Delete | Update) -> None:
@@ -179,23 +174,19 @@ class _Merge:
         if known is None:
             return _Touched(member, base, rows, is_update, files, after)
         if base.files not in (files, known.files):
-            raise _MeetsError(
-                known.member,
-                f"{self._store.uri}: files of fragment {number} are replaced by two staged transactions of the same commit",
-                uri=self._store.uri,
-                cure="Plan one of them again after the other has been committed.",
-            )
+            what = f"files of fragment {number} are replaced by two staged transactions"
+            raise self._meets(member, known.member, what)
         files = known.files if files == base.files else files
         both = np.intersect1d(known.rows, rows, assume_unique=True)
         if len(both) and (is_update or known.updated):
-            raise _MeetsError(
-                known.member,
-                f"{self._store.uri}: row {both[0]} of fragment {number} is updated by one staged transaction and changed by "
-                "another of the same commit",
-                uri=self._store.uri,
-                cure="Plan one of them again after the other has been committed.",
-            )
+            what = f"row {both[0]} of fragment {number} is updated by one staged transaction and changed by another"
+            raise self._meets(member, known.member, what)
         return _Touched(member, base, np.union1d(known.rows, rows), known.updated or is_update, files, None)
+
+    def _meets(self, member: int, other: int, what: str) -> MemberConflictError:
+        cure = "Plan one of them again after the other has been committed."
+        error = RetryableConflictError(f"{self._store.uri}: {what} of the same commit", uri=self._store.uri, cure=cure)
+        return blame(error, (), {member: other})
 
     def _result(self) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
         updated, removed = [], []
@@ -233,25 +224,17 @@ def grow(members: Sequence[Loaded], newest: Manifest, *, uuid: str, rebase: Reba
     """
     schema, first = newest.schema, next_field_id(newest)
     new: list[Fragment] = []
-    outdated, unfit = dict[int, RetryableConflictError](), dict[str, LanceError]()
-    for number, item in enumerate(members):
-        rows = new_rows(item.transaction)
+    unfit = dict[str, LanceError]()
+    _checked(members, lambda item: rebase(replace(item.transaction, operation=Append(new_rows(item.transaction)))))
+    for item in members:
         try:
-            rebase(replace(item.transaction, operation=Append(rows)))
-            schema, fitted = fit_rows(item.transaction, rows, schema, first_id=max(first, schema.max_field_id + 1))
-        except PartlyCommittedError:
-            raise
-        except RetryableConflictError as error:
-            outdated[number] = error
+            rows, first_id = new_rows(item.transaction), max(first, schema.max_field_id + 1)
+            schema, fitted = fit_rows(item.transaction, rows, schema, first_id=first_id)
+            new += fitted
         except SchemaMismatchError as error:
             unfit[item.ref.identity] = error
-        else:
-            new += fitted
     if unfit:
         raise NotWholeError(unfit)
-    if outdated:
-        conflict = outdated[min(outdated)]
-        raise blame(conflict, [*outdated]) from conflict
     return _transaction(members, newest, schema, new, uuid=uuid)
 
 
