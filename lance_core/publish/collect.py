@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lance_core.commit import naming
@@ -32,7 +32,7 @@ from lance_core.publish.attempts import Key, attempt_entries, attempt_files, rea
 from lance_core.publish.decisions import DecisionState, look_many, read_decision
 from lance_core.publish.history import LogSearch, search, settle_intents
 from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
-from lance_core.publish.model import Attempt, GarbageReport, StagedTransaction
+from lance_core.publish.model import GarbageReport, StagedTransaction
 from lance_core.publish.table_id import require_known_records
 
 log = logging.getLogger(__name__)
@@ -94,9 +94,8 @@ class _Found:
     """Attempts on record by the way they are to be treated, and those that wait for their commit."""
 
     dead: list[Key] = field(default_factory=list)
-    forgotten: dict[Key, tuple[StagedTransaction, float]] = field(default_factory=dict)
+    forgotten: dict[Key, tuple[StagedTransaction, float, Asked]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
-    asked: dict[Key, Mapping[str, object]] = field(default_factory=dict)
 
     def everybody(self) -> list[Key]:
         """All that are to go."""
@@ -112,33 +111,18 @@ def _find(store: Store, now: float, abandon_after: float | None) -> _Found:
         states.update(search(store, LogSearch(waiting), states={name: states[name] for name in waiting}).states)
     found = _Found(waiting=waiting)
     for key, record in begun.items():
-        if key[0] in states:
-            _sort(store, found, key, record, states[key[0]], now=now, abandon_after=abandon_after)
+        state = states.get(key[0])
+        if state is None:
+            continue
+        is_over = record is None or record[1] + record[0].lease_seconds < now
+        is_former = state.committed is not None and key[1] in state.superseded
+        if state.is_decided(key[1]) or is_former or (is_over and state.is_open(key[1])):
+            found.dead.append(key)
+        elif state.finished is not None and state.is_finished(key[1]):
+            asked, since = Asked.from_dict(record and record[0].asked), _finished_at(store, state, state.finished)
+            if (asked.statement and is_over) or (abandon_after is not None and since + abandon_after < now):
+                found.forgotten[key] = (state.finished, since, asked)
     return found
-
-
-def _sort(
-    store: Store,
-    found: _Found,
-    key: Key,
-    record: tuple[Attempt, float] | None,
-    state: DecisionState,
-    *,
-    now: float,
-    abandon_after: float | None,
-) -> None:
-    is_over = record is None or record[1] + record[0].lease_seconds < now
-    if record is not None:
-        found.asked[key] = record[0].asked
-    is_former = state.committed is not None and key[1] in state.superseded
-    if state.is_decided(key[1]) or is_former or (is_over and state.is_open(key[1])):
-        found.dead.append(key)
-    elif state.is_finished(key[1]):
-        assert state.finished is not None
-        since = _finished_at(store, state, state.finished)
-        is_of_statement = bool(Asked.from_dict(found.asked.get(key)).statement)
-        if (is_of_statement and is_over) or (abandon_after is not None and since + abandon_after < now):
-            found.forgotten[key] = (state.finished, since)
 
 
 def _finished_at(store: Store, state: DecisionState, staged: StagedTransaction) -> float:
@@ -149,7 +133,7 @@ def _finished_at(store: Store, state: DecisionState, staged: StagedTransaction) 
 
 def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *, dry_run: bool) -> None:
     verb = "would be aborted" if dry_run else "was aborted"
-    for key, (staged, since) in found.forgotten.items():
+    for key, (staged, since, asked) in found.forgotten.items():
         if (error := removal.refusals.get(key)) is not None:
             if isinstance(error, CommitStateUnknownError):
                 log.warning("%s Until then the work stays.", error)
@@ -160,7 +144,7 @@ def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *
         log.warning(
             "%s: %s of %s, %d rows planned on version %d by %s, had waited for its commit for %.1f hours and %s",
             store.uri, staged.operation, key[0], staged.num_rows, staged.read_version,
-            Asked.from_dict(found.asked.get(key, {})), (now - since) / 3600, verb,
+            asked, (now - since) / 3600, verb,
         )  # fmt: skip
 
 

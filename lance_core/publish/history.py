@@ -311,6 +311,9 @@ def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
 
     `since` gives the version that each was staged on. Reads only.
     """
+    present = version_numbers(store)
+    if not since or not present or {*present} >= {*range(min(since.values()) + 1, present[-1])}:
+        return {}  # no history is gone
     unknown = search(store, LogSearch(since, notes=False)).unknown
     return {name: error.version for name, error in unknown.items() if error.version}
 

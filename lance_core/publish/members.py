@@ -213,7 +213,7 @@ def outdated(
 ) -> MemberConflictError:
     """A version of others brought rows that staged transactions should have known: members at these positions."""
     item = members[numbers[0]]
-    error = MemberConflictError(
+    error = RetryableConflictError(
         f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on version {item.ref.read_version}, "
         f"but {theirs.operation.name} of version {version} has since added rows that it would have to change",
         uri=store.uri,
@@ -221,8 +221,7 @@ def outdated(
         other_version=version,
         cure="Clear its staging task, or commit with re_execute=True.",
     )
-    error.outdated = tuple(numbers)
-    return error
+    return blame(error, numbers)
 
 
 def too_many_rounds(store: Store, rounds: int) -> RetryableConflictError:
