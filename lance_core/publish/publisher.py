@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lance_core.commit import naming
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
@@ -69,6 +69,7 @@ from lance_core.table.transaction import Transaction
 from lance_core.wire.manifest_file import MAX_INLINE_TRANSACTION_SIZE
 from lance_core.wire.transaction import encode_transaction
 
+_T = TypeVar("_T")
 IfMoved = Literal["fail", "overwrite"]
 Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
 """Called with what is about to be published and the newest version, before every publication; raises to refuse."""
@@ -112,6 +113,7 @@ class Publisher:
         self._intent = Intent(naming.new_attempt(), uuids=(fold_uuid(wanted.values()),), attempts=members)
         self.versions = KnownVersions()
         self.in_doubt = False
+        self._is_deciding = False  # a version may be there whose members have no decision yet
         self._whole: set[tuple[str, str]] = set()
         self._intended: Callable[[], Intent] | None = None
 
@@ -168,10 +170,11 @@ class Publisher:
             each(self._store, identities, say)
         except StoreError as error:
             raise not_decided(self._store, version, error) from error
+        self._is_deciding = False
 
     def end(self) -> None:
-        """This commit is over and none of its puts can arrive: the absence of its intent says so."""
-        if self.in_doubt or self._intended is None:
+        """This commit is over, no put of it can arrive and none lacks its decision: the absence of its intent says so."""
+        if self.in_doubt or self._is_deciding or self._intended is None:
             return
         quietly(self._intended)
         quietly(partial(remove_intent, self._store, self._intent))
@@ -222,11 +225,22 @@ class Publisher:
             open_at=self.versions,
             keeps_files=self.in_doubt,
         )
+        return self.putting(transaction, lambda: commit_in_detail(self._store, transaction, asked))
+
+    def putting(self, transaction: Transaction, put: Callable[[], _T]) -> _T:
+        """What `put` gives. From then until `decide`, or an error of ours that says that nothing was put, a version may be there
+        of which nothing but the intent tells: what is no error of ours (no memory) leaves that."""
+        self._is_deciding = True
         try:
-            return commit_in_detail(self._store, transaction, asked)
+            found = put()
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
             raise in_doubt(self._store, transaction, error) from error
+        except LanceError:
+            self._is_deciding = False
+            raise
+        self._is_deciding = found is not None
+        return found
 
     def _require_whole(self, fold: Fold) -> None:
         """Before the first put that may carry them: see that all files are there. What aborts a finished attempt makes the
@@ -330,10 +344,7 @@ class _Single:
         if is_lost:
             return None  # the other way says which
         asked = LoopRequest(attempt=ref.attempt, on_doubt=self.publisher.note_doubt)
-        try:
-            done = publish_on(store, fold.transaction, opened, asked)
-        except CommitStateUnknownError as error:
-            raise in_doubt(store, fold.transaction, error) from error
+        done = self.publisher.putting(fold.transaction, lambda: publish_on(store, fold.transaction, opened, asked))
         return None if done is None or done.already else self._note(item, done, state, table_id)
 
     def _is_plain(self, item: Loaded) -> bool:

@@ -560,3 +560,29 @@ def test_records_that_are_set_aside_are_in_nobodys_way(store: Store) -> None:
     intent = put_intent(store, Intent("00ff00ff00ff00ff", attempts=dict([key_of(ref)]), base=1))
     assert set_aside(store, [intent.path]) == [f"{naming.PRIVATE}/aside/intents/00ff00ff00ff00ff.json"]
     assert list_intents(store) == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_commit_without_memory_at_any_call_is_known_or_in_doubt_where_others_prune(count: int, when: str) -> None:
+    """What is no error of the store says nothing about what was put: the intent stays until each has its decision."""
+    number = 0
+    while True:
+        number += 1
+        inner = MemoryStore(f"shortage-{count}-{when}-{number}")
+        create(inner)
+        refs = [stage(inner, (value,)) for value in range(10, 10 + count)]
+        faulty = FaultyStore(inner, fail_at=number, when=when, error=MemoryError)
+        with contextlib.suppress(MemoryError, LanceError):
+            commit_staged(faulty, refs)
+        for value in (97, 98):
+            append(inner, (value,))
+        prune(inner)
+        rows = live_rows(inner)
+        for value, ref in enumerate(refs, start=10):
+            with contextlib.suppress(CommitStateUnknownError):
+                found = find_committed(inner, ref.identity, 1)
+                assert (found is not None) == (value in rows), (number, faulty.log[number - 1], value)
+        if faulty.num_calls < number:
+            break
+    assert number > 5
