@@ -197,8 +197,8 @@ class Publisher:
         try:
             done = self._publish(fold, merged.transaction, newest)
         except InDoubtError:
-            raise  # the files may be in use
-        except Exception:
+            raise  # the files may be in use, as they may behind what is no error of ours
+        except LanceError:
             self._delete(merged.files)
             raise
         used = frozenset(fragment_paths(written_fragments(done.transaction.operation)))
@@ -228,8 +228,8 @@ class Publisher:
         return self.putting(transaction, lambda: commit_in_detail(self._store, transaction, asked))
 
     def putting(self, transaction: Transaction, put: Callable[[], _T]) -> _T:
-        """What `put` gives. From then until `decide`, or an error of ours that says that nothing was put, a version may be there
-        of which nothing but the intent tells: what is no error of ours (no memory) leaves that."""
+        """What `put` gives. From then until `decide`, or an error of ours that says that nothing was put, a version may be
+        there of which nothing but the intent tells: what is no error of ours (no memory) leaves that."""
         self._is_deciding = True
         try:
             found = put()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import lance
 import numpy as np
@@ -27,6 +29,7 @@ from lance_core.publish.stage import begin, finish_attempt
 from lance_core.table.operations import Delete, Update
 from lance_core.table.transaction import Transaction
 from tests.commit.commit_support import append, create, stage, write_fragment
+from tests.io.faulty_stores import FaultyStore
 from tests.publish.publish_support import orphans
 
 
@@ -283,3 +286,24 @@ def test_versions_in_between_are_opened_once_for_all_members(store: LocalStore, 
     assert values(store) == [8, 9, *range(10, 20), *range(100, 106)]
     # The look for a landing, the members together, and the publishing loop, which opens them itself: not 8 times.
     assert max(reading.manifests.values()) <= 4, reading.manifests
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_no_memory_at_any_call_leaves_a_version_whole(tmp_path: Path, when: Literal["before", "after"]) -> None:
+    """Files that were merged for a version go only where it is known that the version was not put."""
+    number = 0
+    while True:
+        number += 1
+        store = LocalStore(tmp_path / f"{number}")
+        create(store, range(10))
+        append(store, range(10, 20))
+        refs = [stage_rows(store, {0: [1]}), stage_rows(store, {0: [2]})]
+        faulty = FaultyStore(store, fail_at=number, when=when, error=MemoryError)
+        with contextlib.suppress(MemoryError):
+            commit_staged(faulty, refs)
+        assert values(store) in ([*range(20)], [0, *range(3, 20)]), faulty.log[number - 1]
+        done = commit_staged(store, refs)
+        assert (values(store), len(done.identities)) == ([0, *range(3, 20)], 2)
+        if faulty.num_calls < number:
+            break
+    assert number > 10
