@@ -68,8 +68,9 @@ test-slow: setup $(VENV)/.site .azurite/.installed chromium ## the long tests: m
 .versitygw/versitygw: # a real S3 server for the tests of clusters, from its Go module
 	GOBIN=$(CURDIR)/.versitygw go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
-cluster-test: setup .versitygw/versitygw ## a real S3 server, killed and started again during 300 appends; needs Go
-	$(BIN)/python -m pytest tests/stores/test_stores_versity.py
+cluster-test: setup .versitygw/versitygw ## HDFS, YARN and a real S3 server, with kills: flights on YARN in both modes, 300 appends; needs a JDK, Maven, Go
+	$(BIN)/python tests/cluster/hadoop.py --fetch
+	$(BIN)/python -m pytest tests/stores/test_stores_versity.py tests/cluster
 
 matrix: setup ## one DAG of every operator on each supported Airflow, 2.11 to 3.3, in environments of their own
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt uv
