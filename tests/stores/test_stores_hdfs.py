@@ -5,6 +5,9 @@ There is no conditional put there: such a place is read and staged to, but no co
 
 from __future__ import annotations
 
+import ctypes.util
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +22,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper, HadoopFileSystem
 
 import lance_core
 from lance_core.dataset.handle.write_fragments import write_fragments
-from lance_core.errors import InputError, NotFoundError, PreconditionError
+from lance_core.errors import InputError, NotFoundError, PreconditionError, StoreError
 from lance_core.io.remote.store import RemoteStore, open_remote
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
@@ -168,3 +171,80 @@ def test_uris_that_are_refused(uri: str) -> None:
     with pytest.raises(InputError) as caught:
         resolve_store(uri)
     assert "secret" not in str(caught.value)
+
+
+LOADING = "Unable to load libjvm dlopen(/usr/lib/jvm/default-java/libjvm.so) failed: no such file" + " dlopen(x) failed" * 99
+
+
+@pytest.fixture
+def bare_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without anything of Hadoop."""
+    for name in ("JAVA_HOME", "HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: None)
+
+
+def _refuse_to_connect(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
+    def filesystem(protocol: str, **arguments: Any) -> Any:
+        raise OSError(message)
+
+    monkeypatch.setattr(fsspec, "filesystem", filesystem)
+
+
+@pytest.mark.parametrize(
+    ("message", "java"), [(LOADING, "libjvm.so (JAVA_HOME is not set), "), ("Prior attempt to load libhdfs failed", "")]
+)
+def test_a_machine_without_hadoop_is_told_what_it_lacks(
+    bare_machine: None, monkeypatch: pytest.MonkeyPatch, message: str, java: str
+) -> None:
+    """Arrow's own words are a hundred paths, and from the second time on none."""
+    _refuse_to_connect(monkeypatch, message)
+    uri = "hdfs://namenode:8020/lake/t.lance"
+    with pytest.raises(InputError) as caught:
+        lance_core.dataset(uri)
+    lacks = f"{java}libhdfs.so (HADOOP_HOME is not set), Hadoop's jars (CLASSPATH is not set)"
+    assert f"{uri} cannot be opened, because this machine lacks {lacks}" in str(caught.value)
+    assert "JAVA_HOME, HADOOP_HOME and CLASSPATH" in str(caught.value)
+    assert "webhdfs://" in str(caught.value)
+    assert len(str(caught.value)) < 900
+
+
+def test_each_part_that_is_missing_is_named(bare_machine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _refuse_to_connect(monkeypatch, "HDFS connection failed, errno: 255")
+    jvm, client = tmp_path / "java/lib/server/libjvm.so", tmp_path / "hadoop/lib/native/libhdfs.so"
+    store = resolve_store("hdfs://namenode/lake")
+
+    def said() -> str:
+        with pytest.raises(InputError) as caught:
+            store.get("a")
+        return str(caught.value).partition("lacks ")[2].partition(" (Arrow")[0]
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.setenv("HADOOP_HOME", str(tmp_path / "hadoop"))
+    monkeypatch.setenv("CLASSPATH", "/opt/other.jar")
+    client_lacks = f"libhdfs.so (HADOOP_HOME is {tmp_path}/hadoop)"
+    assert said() == f"libjvm.so (JAVA_HOME is {tmp_path}/java), {client_lacks}, Hadoop's jars (CLASSPATH names none)"
+    for file in (jvm, client):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert said() == "Hadoop's jars (CLASSPATH names none)"
+
+
+def test_a_cluster_that_is_down_is_no_fault_of_the_machine(
+    bare_machine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _refuse_to_connect(monkeypatch, "HDFS connection failed, errno: 111 (Connection refused)")
+    client = tmp_path / "libhdfs.so"
+    client.touch()
+    monkeypatch.setenv("ARROW_LIBHDFS_DIR", str(tmp_path))
+    monkeypatch.setenv("CLASSPATH", "/opt/hadoop/hadoop-common-3.5.0.jar")
+    with pytest.raises(StoreError, match="Connection refused"):
+        resolve_store("hdfs://namenode/lake", {"client_max_retries": "0"}).get("a")
+
+
+def test_arrow_itself_on_a_machine_without_hadoop() -> None:
+    program = "import lance_core; lance_core.dataset('hdfs://127.0.0.1:9/t')"
+    if ctypes.util.find_library("hdfs"):
+        pytest.skip("this machine has libhdfs")
+    done = subprocess.run([sys.executable, "-c", program], env={"PATH": ""}, capture_output=True, text=True, check=False)
+    assert "InputError: hdfs://127.0.0.1:9/t cannot be opened, because this machine lacks" in done.stderr

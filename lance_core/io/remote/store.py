@@ -65,6 +65,7 @@ from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, put_settled, retrying, typed
+from lance_core.io.remote.libhdfs import explained
 from lance_core.io.remote.probes import probes
 from lance_core.io.remote.renewal import renews_keys
 from lance_core.io.remote.writer import RemoteWriter, put_by_name
@@ -118,7 +119,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
     arguments = _of_one_bucket(backend, bucket or parts.netloc, arguments)
     once = remote_options.sent_once(arguments) if backend is _S3 else arguments
     return RemoteStore(
-        lambda: _connect(backend, once),
+        lambda: _connect(backend, once, uri=uri),
         root=root,
         uri=uri.rstrip("/"),
         conditional=None if backend.conditional and has_own_endpoint else backend.conditional,
@@ -129,7 +130,7 @@ def open_remote(uri: str, options: Mapping[str, str]) -> Store:
             0 if backend.repeats else remote_options.max_retries(options), remote_options.retry_seconds(options)
         ),
         renews=renews_keys(uri, options),
-        connect_uploads=lambda: _connect(backend, arguments),
+        connect_uploads=lambda: _connect(backend, arguments, uri=uri),
     )
 
 
@@ -397,7 +398,7 @@ class RemoteStore:
         return retrying(lambda: self._once(path, action), self._retries)
 
 
-def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
+def _connect(backend: _Backend, arguments: Mapping[str, Any], *, uri: str) -> Any:
     try:
         _refuse_greenlets(backend)
         arguments = with_fence(backend.protocol, arguments)
@@ -416,6 +417,11 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any]) -> Any:
             f"the package for {backend.protocol} is not installed: {error}",
             cure=f"Install airflow-provider-lance{extra}." if extra else None,
         ) from error
+    except OSError as error:
+        refusal = explained(error, uri=uri) if backend.protocol == "hdfs" else None
+        if refusal is None:
+            raise
+        raise refusal from None
 
 
 def _refuse_greenlets(backend: _Backend) -> None:
