@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import sysconfig
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,7 +32,11 @@ spark.driver.memory            512m
 spark.driver.extraJavaOptions  -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.yarn.am.memory           256m
 spark.executor.memory          512m
-spark.executor.instances       2
+spark.executor.instances       1
+# Containers on a busy machine are slow to answer.
+spark.network.timeout          600s
+spark.yarn.appMasterEnv.SPARK_LOCAL_IP  127.0.0.1
+spark.executorEnv.SPARK_LOCAL_IP        127.0.0.1
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 """
 LOG4J = """\
@@ -129,3 +135,17 @@ def month_on_hdfs(hadoop: MiniHadoop, flights: pa.Table) -> Callable[[int], tupl
         return written[month]
 
     return of
+
+
+def bare_python(folder: Path) -> str:
+    """An interpreter with everything that lance_core depends on, and without lance_core."""
+    venv.create(folder / "python", symlinks=True)
+    (place,) = (folder / "python").glob("lib/python*/site-packages")
+    # A folder that a .pth file names is searched, but the .pth files in it are not read: one of them finds this repository.
+    (place / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    python = str(folder / "python" / "bin" / "python")
+    found = subprocess.run(
+        [python, "-c", "import pyarrow, lance_core"], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert "No module named 'lance_core'" in found.stderr, found.stderr
+    return python

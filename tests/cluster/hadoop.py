@@ -34,7 +34,6 @@ import psutil
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 JARS = REPOSITORY / ".hadoop"
-_START_SECONDS = 240
 _LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -84,17 +83,17 @@ def fetch() -> None:
 class MiniHadoop:
     """Starts on enter, stops on exit.
 
-    `root` is the file system's uri, `manager` the address of the resource manager's REST API.
+    `root` is the file system's uri, `web` the address of WebHDFS, `manager` that of the resource manager's REST API.
     """
 
     def __init__(self, folder: Path, *, java_home: Path) -> None:
-        self._folder, self._java_home = folder, java_home
+        self.folder, self._java_home = folder, java_home
         self._process: subprocess.Popen[str] | None = None
-        self.root = self.manager = self._web = ""
+        self.root = self.manager = self.web = ""
 
     def __enter__(self) -> MiniHadoop:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "log4j2.properties").write_text(_LOG4J)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "log4j2.properties").write_text(_LOG4J)
         try:
             self._start()
         except BaseException:
@@ -108,7 +107,7 @@ class MiniHadoop:
     @property
     def conf(self) -> Path:
         """The folder that HADOOP_CONF_DIR names."""
-        return self._folder / "conf"
+        return self.folder / "conf"
 
     @property
     def env(self) -> dict[str, str]:
@@ -116,13 +115,13 @@ class MiniHadoop:
         return {"HADOOP_CONF_DIR": str(self.conf), "YARN_CONF_DIR": str(self.conf), "JAVA_HOME": str(self._java_home)}
 
     def _start(self) -> None:
-        path = os.pathsep.join([str(self._folder), f"{JARS}/*", f"{spark_jars()}/*"])
+        path = os.pathsep.join([str(self.folder), f"{JARS}/*", f"{spark_jars()}/*"])
         command = [str(self._java_home / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC"]
         # Hadoop's clusters leave a folder `target` where they run.
-        with (self._folder / "hadoop.log").open("wb") as log:
+        with (self.folder / "hadoop.log").open("wb") as log:
             self._process = process = subprocess.Popen(
-                [*command, "-cp", path, str(HERE / "MiniHadoop.java"), str(self._folder)],
-                cwd=self._folder,
+                [*command, "-cp", path, str(HERE / "MiniHadoop.java"), str(self.folder)],
+                cwd=self.folder,
                 env={**os.environ, "JAVA_HOME": str(self._java_home)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -134,7 +133,7 @@ class MiniHadoop:
         for line in process.stdout:
             ready = re.match(r"READY (\S+) (\S+) (\S+)", line)
             if ready:
-                self.root, self._web, self.manager = ready.groups()
+                self.root, self.web, self.manager = ready.groups()
                 return
         raise RuntimeError(f"Hadoop's mini clusters did not start:\n{self.log()[-4000:]}")
 
@@ -144,12 +143,15 @@ class MiniHadoop:
         if process is None:
             return
         below = _descendants(process.pid)
+        for left in below:
+            with suppress(psutil.NoSuchProcess):
+                left.kill()
         assert process.stdin is not None
         with suppress(OSError):
             process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(60)
-        for left in below:
+            process.wait(20)
+        for left in {*below, *_descendants(process.pid)}:
             with suppress(psutil.NoSuchProcess):
                 left.kill()
         process.kill()
@@ -157,7 +159,7 @@ class MiniHadoop:
 
     def log(self) -> str:
         """What the clusters themselves said."""
-        return (self._folder / "hadoop.log").read_text(errors="replace")
+        return (self.folder / "hadoop.log").read_text(errors="replace")
 
     # -- HDFS --------------------------------------------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ class MiniHadoop:
         """Write a file; its uri."""
         import fsspec
 
-        host, _, port = self._web.partition(":")
+        host, _, port = self.web.partition(":")
         files = fsspec.filesystem("webhdfs", host=host, port=int(port), user="root")
         files.makedirs(path.rpartition("/")[0], exist_ok=True)
         files.pipe_file(path, data)
@@ -197,7 +199,7 @@ class MiniHadoop:
 
     def logs(self, application: str) -> str:
         """What the containers of an application said."""
-        paths = sorted(self._folder.glob(f"target/**/{application}/**/std*"))
+        paths = sorted(self.folder.glob(f"target/**/{application}/**/std*"))
         return "\n".join(f"== {path.parent.name}/{path.name}\n{path.read_text(errors='replace')}" for path in paths)
 
     def _ask(self, what: str) -> Mapping[str, Any]:
@@ -231,7 +233,7 @@ def _descendants(pid: int) -> list[Process]:
     return []
 
 
-def until(condition: Callable[[], Any], *, what: str, seconds: float = 240, tell: Callable[[], str] = str) -> Any:
+def until(condition: Callable[[], Any], *, what: str, seconds: float = 900, tell: Callable[[], str] = str) -> Any:
     """What the condition gives once it is true. AssertionError with what `tell` says when it is not in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

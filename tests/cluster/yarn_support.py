@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +12,29 @@ import pyarrow as pa
 
 from airflow_lance.operators.append import LanceAppendOperator
 
+SOURCES = Path(__file__).parent / "sources" / "yarn_sources.py"
 
-def append(uri: str, source: Mapping[str, Any], *, mode: str, run_id: str = "r", **arguments: Any) -> dict[str, Any]:
+
+def slow(paths: Sequence[str], seconds: float = 1.0) -> dict[str, Any]:
+    """The source of rows that take their time (`yarn_sources`), which is sent along."""
+    return {"callable": "yarn_sources:slow_rows", "kwargs": {"paths": [*paths], "seconds": seconds}}
+
+
+def append(
+    uri: str, source: Mapping[str, Any], *, mode: str, run_id: str = "r", states: Any = None, **arguments: Any
+) -> dict[str, Any]:
     """One try of a task that appends and publishes; the same again is its retry. What it returns."""
-    store = arguments.pop("states", None)
-    operator = LanceAppendOperator(task_id="append", uri=uri, source=source, spark_conn_id=f"yarn_{mode}", **arguments)
-    return operator.execute(context(run_id, store))
+    return operator_of(uri, source, mode=mode, **arguments).execute(context(run_id, states))
+
+
+def operator_of(uri: str, source: Mapping[str, Any], *, mode: str, **arguments: Any) -> LanceAppendOperator:
+    """The task."""
+    submit = arguments.pop("spark_submit", {})
+    if "callable" in source:
+        submit = {"py_files": str(SOURCES), **submit}
+    return LanceAppendOperator(
+        task_id="append", uri=uri, source=source, spark_conn_id=f"yarn_{mode}", spark_submit=submit, **arguments
+    )
 
 
 def context(run_id: str, states: Any = None) -> Any:
