@@ -282,7 +282,10 @@ class LanceStageOperator(LanceJobOperator):
             # This is a signal handler in the middle of the work: unwinding it stops and aborts the attempt in one go.
             raise AirflowException(f"{self.task_id} was stopped while it staged")
         if self._submit is not None:
-            self._submit.kill()
+            try:
+                self._submit.kill()
+            except Exception as error:  # whatever goes on there, the abort keeps its work from ever counting
+                self.log.warning("The Spark job could not be stopped: %s: %s", type(error).__name__, error)
         if self._spec is not None and not self.keeps_on_kill:
             from lance_core.jobs import api
 

@@ -240,3 +240,22 @@ def test_killing_a_task_leaves_no_file(lake: Path) -> None:
     operator._spec = spec
     operator.on_kill()
     assert list(store.list("data/")) == []
+
+
+def test_an_attempt_is_aborted_where_its_spark_job_cannot_be_stopped(lake: Path) -> None:
+    """On YARN in cluster mode releases of the Spark provider call a program `yarn`, which a worker need not have."""
+    from lance_core.io.resolve import resolve_store
+    from lance_core.publish.decisions import look
+    from lance_core.publish.stage import begin_attempt
+
+    class Submit:
+        def kill(self) -> None:
+            raise FileNotFoundError(2, "No such file or directory", "yarn")
+
+    uri = str(lake / "t.lance")
+    operator = LanceAppendOperator(task_id="a", uri=uri, source=_source(lake, 0))
+    operator._spec = spec = operator.make_spec(uri=uri, identity="5d2c0000-0000-5000-8000-000000000000")
+    operator._submit = Submit()  # type: ignore[assignment]
+    attempt = begin_attempt(resolve_store(uri), identity=spec.identity, spec={}, read_version=0).attempt
+    operator.on_kill()
+    assert attempt in look(resolve_store(uri), spec.identity).aborted
