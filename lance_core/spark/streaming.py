@@ -18,7 +18,6 @@ from typing import Any, TypedDict
 
 from lance_core.errors import InputError
 from lance_core.jobs.specs.identity import canonical_uri, make_identity
-from lance_core.spark.source import register
 
 _QUERY_ID = "sql.streaming.queryId"
 
@@ -38,6 +37,8 @@ def batches_into(
     in the checkpoint (not known through Spark Connect). `options` as for `df.write.format("lance")`: storage options,
     `maxRowsPerFile`, `stageOnly`, `branch`, ...
     """
+
+    from lance_core.spark.source import register  # not in Spark 3.5, where workers of the bridge ask for identities only
 
     def write(frame: Any, batch_id: int) -> None:
         session = frame.sparkSession

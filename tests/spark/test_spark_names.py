@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,3 +85,10 @@ def test_a_source_without_a_scheme_is_refused_before_it_is_read(spark: Any, tmp_
     finally:
         hadoop.set("fs.defaultFS", before)
     assert LanceTables().open(spark, [str(tmp_path / "t")], {}).count() == 1
+
+
+def test_a_worker_of_spark_35_begins() -> None:
+    """Which has no Python data sources: nothing that the bridge's worker imports may ask for them."""
+    program = "import sys; sys.modules['pyspark.sql.datasource'] = None; import lance_core.spark.bridge.worker"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
