@@ -125,6 +125,18 @@ def test_a_damaged_intent_stops_nothing_and_is_set_aside(tmp_path: Path, data: b
     assert live_rows(store) == [1, 2, 3, 7]
 
 
+def test_a_cleanup_settles_nothing_while_a_commit_is_unknown(store: Store) -> None:
+    mine = stage(store, (7,))
+    put_intent(store, Intent("00ff00ff00ff00ff", attempts=dict([key_of(mine)]), base=1))
+    for value in (97, 98):
+        append(store, (value,))
+    prune(store)
+    append(store, (99,))
+    settle_history(store, [3], newest=4)
+    with pytest.raises(CommitStateUnknownError):
+        find_committed(store, mine.identity, 1)
+
+
 def test_what_no_intent_names_is_known_where_the_history_is_gone(store: Store) -> None:
     mine, other = stage(store, (7,)), stage(store, (8,))
     intent = put_intent(store, Intent("00ff00ff00ff00ff", attempts=dict([key_of(mine)]), base=1))
