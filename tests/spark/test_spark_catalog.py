@@ -53,8 +53,15 @@ def sql(spark: Any, tmp_path: Path) -> Any:
     def run(text: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in session.sql(text).collect()]
 
+    session.conf.set("spark.sql.ansi.enabled", "true")  # as from Spark 4.0 on
     run.session = session  # type: ignore[attr-defined]
     return run
+
+
+def few(number: int, name: str | None = None) -> str:
+    """An order of which the rest is not known; Spark 3.5 wants every column of a row that is inserted by SQL."""
+    text = "NULL" if name is None else f"'{name}'"
+    return f"(name, id) VALUES ({text}, {number})" if HAS_CALL else f"VALUES ({number}, {text}, NULL, NULL)"
 
 
 @pytest.fixture
@@ -102,7 +109,7 @@ def test_names(orders: Any, tmp_path: Path) -> None:
 def test_statements_change_rows(orders: Any, tmp_path: Path) -> None:
     sql = orders
     ids = dict(sql("SELECT id, _rowid FROM lake.sales.orders"))
-    sql("INSERT INTO lake.sales.orders (name, id) VALUES ('d', 4)")
+    sql(f"INSERT INTO lake.sales.orders {few(4, 'd')}")
     sql("UPDATE lake.sales.orders SET price = coalesce(price, 0) + 10 WHERE id >= 2")
     sql("DELETE FROM lake.sales.orders WHERE id = 1")  # decided by Lance
     sql("DELETE FROM lake.sales.orders WHERE sqrt(price) > 3.5")  # decided by Spark: 12.5
@@ -248,7 +255,7 @@ def test_time_travel_and_metadata(orders: Any, tmp_path: Path) -> None:
     first = theirs.version
     theirs.tags.create("good", first)
     theirs.create_branch("trial")
-    sql("INSERT INTO lake.sales.orders (id) VALUES (4)")
+    sql(f"INSERT INTO lake.sales.orders {few(4)}")
     assert sql("SELECT count(*) FROM lake.sales.orders") == [(4,)]
     for chosen in (f"VERSION AS OF {first}", "VERSION AS OF 'good'", "VERSION AS OF 'trial'"):
         assert sql(f"SELECT count(*) FROM lake.sales.orders {chosen}") == [(3,)]
@@ -258,7 +265,8 @@ def test_time_travel_and_metadata(orders: Any, tmp_path: Path) -> None:
     assert sql(f"SELECT count(*) FROM lake.sales.orders {chosen}") == [(3,)]
     with pytest.raises(Exception, match=r"(?i)version 99"):
         sql("SELECT * FROM lake.sales.orders VERSION AS OF 99")
-    sql("INSERT INTO lake.sales.orders.branch_trial (id) VALUES (5), (6)")
+    sql(f"INSERT INTO lake.sales.orders.branch_trial {few(5)}")
+    sql(f"INSERT INTO lake.sales.orders.branch_trial {few(6)}")
     assert sql("SELECT count(*) FROM lake.sales.orders.branch_trial") == [(5,)]
     assert sql("SELECT count(*) FROM lake.sales.orders") == [(4,)]
     assert sql("SELECT name, version FROM lake.sales.orders.tags") == [("good", first)]
@@ -294,7 +302,7 @@ def test_alterations(orders: Any, tmp_path: Path) -> None:
 @pytest.mark.skipif(not HAS_CALL, reason="Spark's SQL has CALL from 4.0 on")
 def test_calls(orders: Any, tmp_path: Path) -> None:
     sql = orders
-    sql("INSERT INTO lake.sales.orders (id) VALUES (4)")
+    sql(f"INSERT INTO lake.sales.orders {few(4)}")
     dict(sql("CALL lake.system.build_index(table => 'sales.orders', column => 'id', index_type => 'BTREE')"))
     assert [(row[0], row[1]) for row in sql("SELECT name, type FROM lake.sales.orders.indices")] == [("id_idx", "BTree")]
     report = dict(sql("CALL lake.system.compact(table => 'sales.orders')"))
