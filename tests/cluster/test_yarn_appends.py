@@ -63,6 +63,7 @@ def test_a_table_on_s3_and_a_spec_of_odd_texts(
     )
     assert same_rows(judge(uri, {**options, "allow_http": "true"}), expected)
     scripts = [path.read_text(errors="replace") for path in hadoop.folder.rglob("launch_container.sh")]
+    assert scripts
     assert not [script for script in scripts if options["aws_secret_access_key"] in script]
 
 

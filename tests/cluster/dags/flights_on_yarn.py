@@ -17,15 +17,17 @@ SOURCES = os.environ["YARN_TEST_SOURCES"]
 
 
 @task
-def upload(month: str) -> str:
-    """A month's flights on HDFS; its uri."""
+def upload(mode: str, month: str) -> str:
+    """A month's flights on HDFS, in a folder of the DAG's own; its uri."""
     import fsspec
     from flights_data import write_month
 
     host, _, port = os.environ["YARN_TEST_WEBHDFS"].partition(":")
-    path = f"/flights/2013-{int(month):02}.parquet"
+    path = f"/flights_{mode}/2013-{int(month):02}.parquet"
     content = Path(write_month(f"{PLACE}/raw", int(month))).read_bytes()
-    fsspec.filesystem("webhdfs", host=host, port=int(port), user="root").pipe_file(path, content)
+    files = fsspec.filesystem("webhdfs", host=host, port=int(port), user="root")
+    files.makedirs(f"/flights_{mode}", exist_ok=True)
+    files.pipe_file(path, content)
     return f"{os.environ['YARN_TEST_ROOT']}{path}"
 
 
@@ -41,7 +43,7 @@ def flights(mode: str, **arguments: Any) -> None:
         max_active_runs=1,
         default_args={"retries": 2, "retry_delay": timedelta(seconds=1)},
     ):
-        raw = upload("{{ logical_date.month }}")
+        raw = upload(mode, "{{ logical_date.month }}")
         with LanceTransaction(group_id="month", uri=table) as month:
             LanceAppendOperator(
                 task_id="append",
