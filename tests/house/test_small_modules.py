@@ -22,6 +22,7 @@ APART = {
     "lance_core.jobs.publish.trust": "what may run from a record: pure, and tested alone",
     "lance_core.jobs.acts.recall": "a measure over arrays: tested alone",
     "lance_core.jobs.gates.measures": "measures over arrays: tested alone",
+    "lance_core.io.remote.libhdfs": "what a machine lacks for one scheme: pure, of the standard library only",
     "lance_core.expr.long_lists": "a grammar of its own: pure, and tested alone",
     "lance_core.namespace.listing": "one of two forms of a catalog, beside `manifest_table`",
     "lance_core.pages.read.indexed": _ROW,
