@@ -1,6 +1,7 @@
 package lancecore.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -69,9 +70,15 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
     return also == null ? this : new Narrowed(also);
   }
 
-  /** Columns whose values are compared here as Spark compares them. */
+  /**
+   * Columns whose values are compared here as Spark compares them. None of the rows that a statement changes: Spark would look
+   * for these rows twice, to tell us their very addresses.
+   */
   @Override
   public NamedReference[] filterAttributes() {
+    if (Arrays.asList(read.fieldNames()).contains(LanceTable.SystemColumn.ADDRESS)) {
+      return new NamedReference[0];
+    }
     return Arrays.stream(read.fields()).filter(field -> Predicates.compares(field.dataType()))
         .map(field -> Expressions.column("`" + field.name().replace("`", "``") + "`")).toArray(NamedReference[]::new);
   }
@@ -81,8 +88,9 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
   public void filter(Predicate[] predicates) {
     ArrayNode also = Worker.JSON.createArrayNode();
     for (Predicate predicate : predicates) {
-      if (predicate.children().length <= Predicates.MOST_VALUES && Predicates.describe(predicate) != null) {
-        also.add(Predicates.describe(predicate));
+      ObjectNode described = predicate.children().length <= Predicates.MOST_VALUES ? Predicates.describe(predicate) : null;
+      if (described != null) {
+        also.add(described);
       }
     }
     if (also.isEmpty()) {

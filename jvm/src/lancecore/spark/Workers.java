@@ -10,10 +10,11 @@ import java.util.Deque;
 /**
  * The warm workers of this JVM: one for each task that reads or writes at a time, kept for the next task.
  *
- * <p>There are never more than tasks at work; of those that nobody uses the oldest ends when more than {@code KEPT} wait.
+ * <p>There are never more than tasks at work; of those that nobody uses the oldest ends when more than {@code KEPT} wait. A task
+ * of an UPDATE reads with one and writes with another: with fewer, each such statement would begin new ones.
  */
 final class Workers {
-  private static final int KEPT = Math.max(2, Runtime.getRuntime().availableProcessors());
+  private static final int KEPT = 2 * Math.max(2, Runtime.getRuntime().availableProcessors());
   private static final Deque<Worker> IDLE = new ArrayDeque<>();
 
   private Workers() {}
