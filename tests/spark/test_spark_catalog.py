@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("LANCE_TEST_BRIDGE"), reason="run by test_spark_with_bridge, in a JVM of its own"),
 ]
 HAS_CALL = int(pyspark.__version__.split(".")[0]) >= 4
+FILLS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 CREATE = (
     "CREATE TABLE lake.sales.orders (id BIGINT NOT NULL, name STRING, price DOUBLE, v ARRAY<FLOAT>) "
     "TBLPROPERTIES ('v.arrow.fixed-size-list.size'='2', 'enable_stable_row_ids'='true', 'team'='shop')"
@@ -59,9 +60,9 @@ def sql(spark: Any, tmp_path: Path) -> Any:
 
 
 def few(number: int, name: str | None = None) -> str:
-    """An order of which the rest is not known; Spark 3.5 wants every column of a row that is inserted by SQL."""
+    """An order of which the rest is not known; Spark wants every column of a row that SQL inserts until 4.2."""
     text = "NULL" if name is None else f"'{name}'"
-    return f"(name, id) VALUES ({text}, {number})" if HAS_CALL else f"VALUES ({number}, {text}, NULL, NULL)"
+    return f"(name, id) VALUES ({text}, {number})" if FILLS else f"VALUES ({number}, {text}, NULL, NULL)"
 
 
 @pytest.fixture
