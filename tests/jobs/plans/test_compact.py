@@ -107,16 +107,16 @@ import os, signal, sys
 from lance_core.jobs.plans import compact as compact
 from lance_core.jobs.run import run_json
 done = []
-real = compact.commit_staged
-def commit_staged(store, refs, **kwargs):
+real = compact.commit
+def commit(store, request):
     if len(done) == 1 and sys.argv[2] == "staged":
         os.kill(os.getpid(), signal.SIGKILL)
-    result = real(store, refs, **kwargs)
+    result = real(store, request)
     done.append(result)
     if len(done) == 1 and sys.argv[2] == "committed":
         os.kill(os.getpid(), signal.SIGKILL)
     return result
-compact.commit_staged = commit_staged
+compact.commit = commit
 run_json(sys.argv[1])
 """
 
