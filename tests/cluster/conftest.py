@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from demo.java import find_java
+from tests.cluster.hadoop import LOG4J as PLAIN_LOG4J
 from tests.cluster.hadoop import MiniHadoop, missing, spark_jars
 
 HERE = Path(__file__).parent
@@ -39,14 +40,7 @@ spark.yarn.appMasterEnv.SPARK_LOCAL_IP  127.0.0.1
 spark.executorEnv.SPARK_LOCAL_IP        127.0.0.1
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 """
-LOG4J = """\
-rootLogger.level = warn
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+LOG4J = f"""{PLAIN_LOG4J}\
 # The provider reads the id of a job in cluster mode from what this logs.
 logger.yarn.name = org.apache.spark.deploy.yarn
 logger.yarn.level = info

@@ -34,7 +34,7 @@ import psutil
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 JARS = REPOSITORY / ".hadoop"
-_LOG4J = """\
+LOG4J = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -93,7 +93,7 @@ class MiniHadoop:
 
     def __enter__(self) -> MiniHadoop:
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "log4j2.properties").write_text(_LOG4J)
+        (self.folder / "log4j2.properties").write_text(LOG4J)
         try:
             self._start()
         except BaseException:
