@@ -36,6 +36,7 @@ from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
 from lance_core.publish.staged_properties import staged_writers
 from lance_core.publish.table_id import is_other_table, keep_table_id, table_id_of
+from lance_core.table.stream_batches import has_come
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -246,16 +247,18 @@ def committed_in(transaction: Transaction, identity: str, *, version: int, table
 
 
 def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: LogSearch) -> None:
-    """What an intent names whose base is below the gap: in use, or unknown."""
+    """What an intent names whose base is below the gap: the newest version tells, or it is unknown."""
     if not doubtful:
         return
     newest = load_manifest(store)
-    used = dict(_in_use(store, newest, {name: found.states[name] for name in doubtful}))
-    shown = _load(store, newest.version) if used else None
+    told = {item.identity: (item, is_in) for item, is_in in _told_by(store, newest, found, doubtful)}
+    shown = _load(store, newest.version) if any(is_in for _, is_in in told.values()) else None
     for identity, gap in doubtful.items():
-        staged = used.get(identity)
+        staged, is_in = told.get(identity, (None, False))
         if staged is None:
             found.unknown[identity] = _unknown(store, identity, gap)
+            continue
+        if not is_in:
             continue
         work = CommittedWork(
             identity,
@@ -265,7 +268,7 @@ def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: 
             digest=staged.digest,
             table_id=table_id_of(store),
         )
-        _take(store, asked, found, work, by="files in use")
+        _take(store, asked, found, work, by="the newest version")
 
 
 def _take(store: Store, asked: LogSearch, found: Found, work: CommittedWork, *, by: str) -> None:
@@ -276,18 +279,24 @@ def _take(store: Store, asked: LogSearch, found: Found, work: CommittedWork, *, 
     found.versions[work.identity] = work.version
 
 
-def _in_use(store: Store, newest: Manifest, states: Mapping[str, DecisionState]) -> Iterator[tuple[str, StagedTransaction]]:
-    """Those whose files the newest version refers to: they were committed, in that version or before."""
+def _told_by(
+    store: Store, newest: Manifest, found: Found, identities: Iterable[str]
+) -> Iterator[tuple[StagedTransaction, bool]]:
+    """Finished work of which the newest version tells: it was committed, because its files are there, or it is a batch of a
+    stream, whose last one stands in the configuration."""
     # Not the transaction's file: a version that aborts an attempt names its own after that attempt.
     used = [path for path in referenced_files(newest) if not path.startswith(f"{naming.TRANSACTIONS}/")]
-    for identity, state in states.items():
+    for identity in identities:
+        state = found.states[identity]
         staged = state.finished
         if staged is None:
             continue
         transaction = state.transaction or read_transaction_file(store, staged.transaction_path)
         writers = (staged.attempt,) if transaction is None else staged_writers(transaction, staged.attempt)
         if any(naming.is_of_any(path, (*writers, *state.superseded)) for path in used):
-            yield identity, staged
+            yield staged, True
+        elif transaction is not None and (has_it := has_come(newest.config, transaction)) is not None:
+            yield staged, has_it
 
 
 def _may_be_stray(

@@ -7,6 +7,7 @@
     .option("columns", "id,name") .option("filter", "id > 5")                         read less, whatever Spark pushes down
     .option("unsealedIndices", "skip")                use (default), skip or compare indices without checksums
     .option("identity", uuid) .option("stageOnly", True)                              how to write
+    .option("streamingQueryId", "events")              of a stream: its name over restarts, instead of Spark's own
     .option("region", "eu-west-1")                                                    storage options, by their usual names
 
 Spark compares option names without case, so do we.
@@ -26,7 +27,10 @@ from lance_core.io.options import KNOWN_OPTIONS
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What a user said about a table. `storage` goes to the store and never into a log."""
+    """What a user said about a table. `storage` goes to the store and never into a log.
+
+    `query` and `batch` are those of a stream; `lookback`: in so many versions lance-spark's sink may have written the batch.
+    """
 
     uri: str
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -38,6 +42,9 @@ class SourceOptions:
     batch_size: int = 16_384
     rows_per_partition: int | None = None
     identity: str = ""
+    query: str = ""
+    batch: int | None = None
+    lookback: int = 100
     stage_only: bool = False
     max_rows_per_file: int | None = None
     max_bytes_per_file: int | None = None
@@ -119,6 +126,9 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "batchsize": ("batch_size", int),
     "rowsperpartition": ("rows_per_partition", int),
     "identity": ("identity", str),
+    "streamingqueryid": ("query", str),
+    "streamingbatch": ("batch", int),
+    "lance.streaming.dedupe.lookback.versions": ("lookback", int),
     "stageonly": ("stage_only", _flag),
     "maxrowsperfile": ("max_rows_per_file", int),
     "maxbytesperfile": ("max_bytes_per_file", int),

@@ -14,18 +14,11 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from lance_core.errors import InputError
-from lance_core.jobs.specs.identity import canonical_uri, make_identity
 
 _QUERY_ID = "sql.streaming.queryId"
-
-
-class _Batch(TypedDict):
-    dag_id: str
-    run_id: str
-    task_id: str
 
 
 def batches_into(
@@ -38,32 +31,19 @@ def batches_into(
     `maxRowsPerFile`, `stageOnly`, `branch`, ...
     """
 
-    from lance_core.spark.source import register  # not in Spark 3.5, where workers of the bridge ask for identities only
+    from lance_core.spark.source import register  # not in Spark 3.5
 
     def write(frame: Any, batch_id: int) -> None:
         session = frame.sparkSession
         register(session)
         name = query or query_id_of(session)
-        identity = batch_identity(uri, name, int(batch_id))
-        writer = frame.write.format("lance").mode("append").option("identity", identity)
+        writer = frame.write.format("lance").mode("append")
+        writer = writer.option("streamingQueryId", name).option("streamingBatch", int(batch_id))
         for option, value in (options or {}).items():
             writer = writer.option(option, value)
         writer.save(uri)
 
     return write
-
-
-def batch_identity(uri: str, query: str, batch_id: int) -> str:
-    """The identity of one batch of one query into one table.
-
-    >>> batch_identity("/t", "q", 1) == batch_identity("file:///t/", "q", 1) != batch_identity("/t", "q", 2)
-    True
-    """
-    return make_identity(canonical_uri(uri), **_batch(query, batch_id))
-
-
-def _batch(query: str, batch_id: int) -> _Batch:
-    return {"dag_id": "spark-streaming", "run_id": query, "task_id": str(batch_id)}
 
 
 def query_id_of(session: Any) -> str:

@@ -37,6 +37,7 @@ from lance_core.jobs.plans.overwrite import plan_overwrite
 from lance_core.jobs.plans.replace_where import plan_replace
 from lance_core.jobs.runtime.lifecycle import (
     SECOND_PASS,
+    Done,
     abort_after,
     clear_dead,
     close_attempt,
@@ -52,9 +53,12 @@ from lance_core.jobs.specs.edits import ReplaceWhereSpec
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, JobSpec, OverwriteSpec
 from lance_core.publish.abort import abort_attempt
-from lance_core.publish.decisions import look
+from lance_core.publish.decisions import CommittedWork, look
 from lance_core.publish.model import Attempt
+from lance_core.publish.stage import committed_reference
 from lance_core.spark.options import SourceOptions, refuse_search
+from lance_core.spark.stream_batch import batch_of, version_of_lance_spark, with_identity
+from lance_core.table.stream_batches import StreamBatch
 
 UNSEEN_SECONDS = 7 * 24 * 3600.0
 """Spark runs the tasks itself and nobody looks on, so they need not say how far they are."""
@@ -107,6 +111,8 @@ class TableWriter:
         where: str | None = None,
         read_version: int | None = None,
     ) -> None:
+        options = with_identity(options)
+        batch = batch_of(options)
         self._spec = spec_of(options, overwrite=overwrite, where=where)
         self._options = options
         store = self._store()
@@ -117,6 +123,10 @@ class TableWriter:
         table = look_at(store, self._spec)
         if read_version is not None:
             table = replace(table, manifest=load_manifest(store, read_version))
+        if batch is not None:
+            self._done = done_by_lance_spark(store, self._spec, batch, table.manifest, lookback=options.lookback)
+            if self._done is not None:
+                return
         self._refreshed = frozenset() if overwrite or table.manifest is None else filled_by_refresh(table.manifest)
         planner = _Planner(without_columns(target, self._refreshed))
         if isinstance(self._spec, OverwriteSpec):
@@ -128,6 +138,8 @@ class TableWriter:
         self._attempt = open_attempt(self._spec, plan.table)
         self._work = plan.make_work(self._attempt)
         self._conclude, self._properties = plan.conclude, dict(plan.properties)
+        if batch is not None:
+            self._properties |= batch.properties(self._spec.identity)
         if read_version is not None and not overwrite:
             self._properties |= assumes_predicate("TRUE")
 
@@ -207,6 +219,17 @@ def table_of(options: SourceOptions) -> str:
     if options.branch is None or options.branch == MAIN:
         return options.uri
     return f"{options.uri.rstrip('/')}/{TREE}/{check_branch_name(options.branch)}"
+
+
+def done_by_lance_spark(
+    store: Store, spec: JobSpec, batch: StreamBatch, manifest: Manifest | None, *, lookback: int
+) -> Done | None:
+    """A batch that lance-spark's sink has committed, before the stream came here."""
+    version = version_of_lance_spark(store, batch, manifest, lookback=lookback)
+    if version is None:
+        return None
+    work = CommittedWork(spec.identity, version, "")
+    return Done(committed_reference(store.uri, work, operation=spec.kind), version)
 
 
 def is_staged(store: Store, attempt: Attempt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lance_core.format.manifest import Manifest, WriterVersion
 from lance_core.table.draft import ManifestDraft, TableOptions
+from lance_core.table.stream_batches import advanced
 from lance_core.table.transaction import Transaction
 
 
@@ -24,6 +25,7 @@ def build(
     """
     draft = ManifestDraft(previous, options=options or TableOptions(), source=source)
     transaction.operation.apply(draft)
+    draft.config.update(advanced(draft.config, transaction))
     return draft.finish(
         timestamp_ns=timestamp_ns,
         writer_version=writer_version,

@@ -32,6 +32,9 @@ from lance_core.publish.attempts import list_staged
 from lance_core.publish.decisions import settle_by_hand
 from lance_core.publish.folding import fold_ledger
 from lance_core.publish.model import StagedTransaction
+from lance_core.spark.options import SourceOptions
+from lance_core.spark.stream_batch import batch_identity
+from lance_core.spark.table_writer import TableWriter
 from tests.simulation import outsider
 from tests.simulation.model import (
     IdentityWork,
@@ -73,6 +76,19 @@ def new_column_work(name: str, ids: Sequence[int], value: int = 0) -> IdentityWo
     rows = SourceSpec(callable="tests.simulation.model:rows_with_column", kwargs={"ids": list(ids), "value": value})
     spec = AppendSpec(uri=URI, source=rows, schema_drift="fill_and_add", identity=identity_of(name))
     return _work(name, spec, appended(ids, value))
+
+
+def batch_work(number: int, ids: Sequence[int]) -> IdentityWork:
+    """A batch of a stream, which Spark runs again under its number whatever became of it."""
+    options = SourceOptions(uri=URI, query="a query", batch=number, stage_only=True)
+
+    def run() -> object:
+        rows = rows_of_table(ids)
+        writer = TableWriter(options, rows.schema, overwrite=False)
+        writer.commit([writer.write(0, "0", iter(rows.to_batches()))])
+        return None
+
+    return IdentityWork(f"batch {number}", batch_identity(URI, "a query", number), (appended(ids),), run)
 
 
 def delete_work(name: str, item: int) -> IdentityWork:

@@ -14,7 +14,7 @@ from lance_core.commit.put_manifest import PutOutcome
 from lance_core.jobs.publish import commit
 from lance_core.publish import history, members, publisher
 from tests.simulation import test_planted_bugs as planted
-from tests.simulation.scenario import BROKEN, KINDS, LITTER, ROWS, UNTRUE, Theatre
+from tests.simulation.scenario import BLOCKED, BROKEN, KINDS, LITTER, ROWS, UNTRUE, Theatre
 from tests.simulation.schedule import Schedule
 from tests.simulation.test_planted_bugs import Bug, Patch, first_problem
 from tests.simulation.test_schedules import SEEDS
@@ -65,6 +65,14 @@ def _the_decisions_of_the_table_before_count(patch: Patch) -> None:
     patch.setattr(history, "void_work", lambda store, works, present: {})
 
 
+def _the_configuration_does_not_tell_of_a_batch(patch: Patch) -> None:
+    patch.setattr(history, "has_come", lambda config, transaction: None)
+
+
+def _the_configuration_never_has_a_batch(patch: Patch) -> None:
+    patch.setattr(history, "has_come", lambda config, transaction: False)
+
+
 _LITTER = frozenset({LITTER})
 BUGS = {
     "strict work never refuses": Bug(_strict_work_never_refuses_in_the_loop, "strict-overwrite", 200, frozenset({ROWS})),
@@ -77,6 +85,10 @@ BUGS = {
     "two merges of a key fold": Bug(
         _replacements_and_merges_fold_with_each_other, "two-merges-in-one", 20, frozenset({ROWS})
     ),
+    "the configuration does not tell of a batch": Bug(
+        _the_configuration_does_not_tell_of_a_batch, "pruned-batch", 100, frozenset({BLOCKED})
+    ),
+    "the configuration never has a batch": Bug(_the_configuration_never_has_a_batch, "pruned-batch", 200, frozenset({ROWS})),
     "the decisions of the table before count": Bug(_the_decisions_of_the_table_before_count, "made-again", 20),
     "a commit does not wait for its intent": Bug(
         _a_commit_does_not_wait_for_its_intent, "rebased-delete", 60, _LITTER, store=WIDE

@@ -100,6 +100,18 @@ def abort_beside_superseding() -> Stage:
     return Stage((work,), {"commit": do.commit(work, tries=3), "abort": do.abort(ref)})
 
 
+def pruned_batch() -> Stage:
+    """A batch of a stream, while another library compacts and prunes: the configuration tells of it, whatever is gone."""
+    do.begin_table(setups.BASE)
+    before, work = do.batch_work(6, (99,)), do.batch_work(7, (100,))
+    before.stage()
+    do.commit(before)()
+    work.stage()
+    outside = do.in_turn(do.outside_append((200,)), outsider.compact, do.outside_prune)
+    actors = {"commit": do.commit(work), "outsider": outside}
+    return Stage((work, setups.of_outsider((200,), "outsider")), actors, frozenset({"outsider"}), again=work.stage)
+
+
 def settled_meanwhile() -> Stage:
     """Two commits of the same appends, beside our cleanup, which says up to where all is decided."""
     works = (do.append_work("append 1", (100,)), do.append_work("append 2", (101,)))
@@ -133,6 +145,7 @@ WIDER: Mapping[str, Scenario] = {
             (CRASH,),
             prunes=True,
         ),
+        Scenario("pruned-batch", "a stream's batch, while another library prunes", pruned_batch, _PLAIN),
         Scenario("created-and-aborted", "two commits create the table, and one is aborted", created_and_aborted, _PLAIN),
         Scenario(
             "abort-beside-superseding",

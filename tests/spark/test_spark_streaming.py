@@ -20,7 +20,9 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.maintenance import BranchSpec, GarbageSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.publish.attempts import list_staged
-from lance_core.spark.streaming import batch_identity, batches_into, query_id_of
+from lance_core.spark.options import SourceOptions
+from lance_core.spark.stream_batch import batch_identity, batch_of
+from lance_core.spark.streaming import batches_into, query_id_of
 from tests.spark.conftest import ENVIRONMENT
 
 pytestmark = pytest.mark.spark
@@ -28,9 +30,9 @@ pytestmark = pytest.mark.spark
 
 def _feed(folder: Path, number: int) -> None:
     folder.mkdir(exist_ok=True)
-    pq.write_table(
-        pa.table({"id": pa.array(range(number * 10, number * 10 + 10), pa.int64())}), folder / f"{number}.parquet"
-    )
+    path = folder / f"{number}.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(number * 10, number * 10 + 10), pa.int64())}), path)
+    os.utime(path, (1_700_000_000 + number,) * 2)  # Spark takes files by their times, which may be equal
 
 
 def _run(spark: Any, folder: Path, checkpoint: Path, write: Any) -> None:
@@ -110,6 +112,62 @@ def test_staged_only_and_onto_a_branch(spark: Any, tmp_path: Path) -> None:
     assert _ids(uri) == [1, 2, 1000]
 
 
+def _commit_as_lance_spark(uri: str, query: str, epoch: int, ids: list[int]) -> None:
+    """A batch as the sink of lance-spark leaves it: an append with two properties."""
+    fragments = lance.fragment.write_fragments(
+        pa.table({"id": pa.array(ids, pa.int64())}), uri, schema=lance.dataset(uri).schema
+    )
+    properties = {"lance.streaming.queryId": query, "lance.streaming.epochId": str(epoch)}
+    version = lance.dataset(uri).version
+    lance.LanceDataset.commit(
+        uri, lance.Transaction(version, lance.LanceOperation.Append(fragments), transaction_properties=properties)
+    )
+
+
+def test_a_query_comes_from_the_sink_of_lance_spark(spark: Any, tmp_path: Path) -> None:
+    """The batch that it committed last runs again here, from its checkpoint; and what we leave is what it looks for."""
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"id": pa.array([0], pa.int64())}), uri)
+    for epoch in range(2):
+        _commit_as_lance_spark(uri, "events", epoch, [10 + epoch])
+    frame, write = spark.createDataFrame([(11,)], "id BIGINT"), batches_into(uri, query="events")
+    write(frame, 1)
+    assert (_ids(uri), lance.dataset(uri).version) == ([0, 10, 11], 3)
+    write(spark.createDataFrame([(12,)], "id BIGINT"), 2)
+    batches_into(uri, query="other")(spark.createDataFrame([(20,)], "id BIGINT"), 1)
+    assert _ids(uri) == [0, 10, 11, 12, 20]
+    theirs: Any = lance.dataset(uri).read_transaction(4)
+    assert theirs.transaction_properties["lance.streaming.queryId"] == "events"
+    assert theirs.transaction_properties["lance.streaming.epochId"] == "2"
+    short = batches_into(uri, query="third", options={"lance.streaming.dedupe.lookback.versions": 1})
+    _commit_as_lance_spark(uri, "third", 0, [30])
+    lance.dataset(uri).update_config({"owner": "somebody"})
+    short(spark.createDataFrame([(30,)], "id BIGINT"), 0)
+    assert _ids(uri) == [0, 10, 11, 12, 20, 30, 30], "as with theirs: what is further back than it looks is not seen"
+
+
+def test_the_last_batch_stands_in_the_configuration(spark: Any, tmp_path: Path) -> None:
+    """Over versions of the official library, its overwrite, two batches in one version, and back with a restore."""
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"id": pa.array([0], pa.int64())}), uri)
+
+    def last() -> list[str]:
+        return [text for name, text in lance.dataset(uri).config().items() if name.startswith("lance_core.stream.")]
+
+    staged = batches_into(uri, query="q", options={"stageOnly": True})
+    for batch in (3, 2):
+        staged(spark.createDataFrame([(10 + batch,)], "id BIGINT"), batch)
+    run_job(CommitSpec(uri=uri, identities=tuple(batch_identity(uri, "q", number) for number in (3, 2))))
+    assert (last(), lance.dataset(uri).version) == (["3"], 2)
+    lance.write_dataset(pa.table({"id": pa.array([1], pa.int64())}), uri, mode="append")
+    lance.write_dataset(pa.table({"id": pa.array([2], pa.int64())}), uri, mode="overwrite")
+    assert last() == ["3"]
+    batches_into(uri, query="q")(spark.createDataFrame([(14,)], "id BIGINT"), 4)
+    assert (last(), _ids(uri)) == (["4"], [2, 14])
+    lance.dataset(uri, version=1).restore()
+    assert last() == []
+
+
 def test_what_cannot_be_is_told(spark: Any, tmp_path: Path) -> None:
     from lance_core.spark.source import LanceSource
 
@@ -117,3 +175,5 @@ def test_what_cannot_be_is_told(spark: Any, tmp_path: Path) -> None:
         query_id_of(spark)
     with pytest.raises(InputError, match="foreachBatch"):
         LanceSource({"path": str(tmp_path)}).streamWriter(None, False)
+    with pytest.raises(InputError, match="needs streamingQueryId"):
+        batch_of(SourceOptions(uri="/t", batch=1))

@@ -44,7 +44,6 @@ from lance_core.spark.bridge.statements import rewrite
 from lance_core.spark.edit_writer import ADDRESS_FIELD, EditWriter, RowChanges
 from lance_core.spark.options import SourceOptions, parse_options, refuse_search
 from lance_core.spark.searches import SearchReader, search_of
-from lance_core.spark.streaming import batch_identity
 from lance_core.spark.table_reader import FragmentGroup, TableReader, open_read_snapshot, read_schema
 from lance_core.spark.table_writer import TableWriter, asked_by_statement, publish, table_of
 
@@ -178,8 +177,7 @@ def _begin(request: Request) -> Mapping[str, Any]:
     options: SourceOptions = parse_options(request["options"])
     target = _target(request)
     if "query" in request:
-        identity = batch_identity(options.uri, str(request["query"]), int(request["batch"]))
-        options = replace(options, identity=identity)
+        options = replace(options, query=options.query or str(request["query"]), batch=int(request["batch"]))
     where = None
     if "where" in request:
         where = all_to_sql(request["where"], open_read_snapshot(options).arrow_schema)
