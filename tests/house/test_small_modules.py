@@ -27,6 +27,7 @@ APART = {
     "lance_core.namespace.listing": "one of two forms of a catalog, beside `manifest_table`",
     "lance_core.pages.read.indexed": _ROW,
     "lance_core.spark.bridge.predicates": "pure, and tested alone",
+    "lance_core.spark.stream_batch": "which batch of a stream a write is: its tests and those of kills ask it alone",
     "lance_core.spark.frame": "a public function, loaded when it is called",
 }
 

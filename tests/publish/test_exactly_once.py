@@ -399,7 +399,7 @@ def test_a_person_settles_what_nobody_can_know(committed: bool, monkeypatch: pyt
     """Killed around the publication, history pruned: refused, until somebody looks and says."""
     store = memory()
     # As if a compaction had rewritten its rows meanwhile: no file of the attempt is in use any more.
-    monkeypatch.setattr(history, "_in_use", lambda *_: iter(()))
+    monkeypatch.setattr(history, "_told_by", lambda *_: iter(()))
     staged = _killed_at_publication(store, when="after" if committed else "before")
     for refused in (
         lambda: commit_staged(store, [staged]),
