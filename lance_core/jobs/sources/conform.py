@@ -16,6 +16,7 @@ The rules are SQL's store assignment, narrowed where a silent change of meaning 
 
     int32 -> int64, uint8      yes (a value that does not fit is an error when it is met)
     list<double> -> fixed_size_list<float>[768]     yes (lengths are checked when they are met)
+    decimal(20, 0) -> uint64   yes, as Spark reads it; decimal(20, 2) -> uint64: no
     double -> float            yes (rounds); double -> decimal: yes (rounds, half away from zero); double -> int: no
     string -> int, int -> string, timestamp without zone -> with zone: no, convert in the source
 """
@@ -261,6 +262,11 @@ def _is_number(kind: Kind) -> bool:
     return bool(pt.is_integer(kind) or pt.is_floating(kind))
 
 
+def _is_whole_decimal(kind: Kind) -> bool:
+    """As Spark reads integers of 64 bits without a sign."""
+    return bool(pt.is_decimal(kind)) and kind.scale == 0
+
+
 def _zones_agree(source: Kind, target: Kind) -> bool:
     if not (pt.is_timestamp(source) and pt.is_timestamp(target)):
         return True
@@ -274,6 +280,7 @@ _RULES: tuple[tuple[Test, Test], ...] = (
     (pt.is_floating, pt.is_decimal),
     (pt.is_decimal, pt.is_decimal),
     (pt.is_decimal, pt.is_floating),
+    (_is_whole_decimal, pt.is_integer),
     (_is_text, _is_text),
     (_is_bytes, _is_bytes),
     (_is_text, _is_bytes),
