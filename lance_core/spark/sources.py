@@ -81,12 +81,14 @@ def text_schema(spec: SourceSpec, table: Any) -> Any:
     return spark_schema(found)
 
 
+_RECORD_REFUSED = ("MALFORMED_RECORD_IN_PARSING", "PARSE_DATETIME_BY_NEW_PARSER")
+"""Spark's words for a record that is refused, and Spark 3.5's for a date that there is not."""
 _NOT_PARSED_BY_SPARK = (pt.is_time, pt.is_duration, pt.is_uint64, pt.is_float16)
 
 
 def refused_record(error: BaseException, spec: SourceSpec | None, table: Any) -> InputError | None:
     """For Spark's refusal of a record of a text file: where it is and what is wrong, as the local execution says it."""
-    if spec is None or "MALFORMED_RECORD_IN_PARSING" not in str(error):
+    if spec is None or not any(text in str(error) for text in _RECORD_REFUSED):
         return None
     sources = [spec] if spec.paths else [*spec.views.values()]
     for source in sources:
