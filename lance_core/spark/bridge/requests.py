@@ -49,6 +49,8 @@ from lance_core.spark.table_writer import TableWriter, asked_by_statement, publi
 
 Request = Mapping[str, Any]
 _T = TypeVar("_T")
+_OF_QUERIES = frozenset({"checkpointlocation", "queryname"})
+"""What Spark keeps of itself among the options of a stream."""
 
 
 def answer(request: Request, peer: Connection) -> None:
@@ -174,9 +176,11 @@ def _delete(request: Request) -> Mapping[str, Any]:
 
 
 def _begin(request: Request) -> Mapping[str, Any]:
-    options: SourceOptions = parse_options(request["options"])
+    is_batch = "query" in request
+    given = {name: text for name, text in request["options"].items() if not (is_batch and name.lower() in _OF_QUERIES)}
+    options: SourceOptions = parse_options(given)
     target = _target(request)
-    if "query" in request:
+    if is_batch:
         options = replace(options, query=options.query or str(request["query"]), batch=int(request["batch"]))
     where = None
     if "where" in request:
