@@ -64,31 +64,39 @@ final class Workers {
 
   /** Asks one question and returns the JSON answer. */
   static JsonNode ask(ObjectNode request) {
-    return ask(request, false);
-  }
-
-  /** A question that another worker may be asked again, when the first one dies before it has answered. */
-  static JsonNode askAgain(ObjectNode request) {
-    return ask(request, true);
-  }
-
-  private static JsonNode ask(ObjectNode request, boolean again) {
     try {
-      Worker worker = take();
-      try {
-        worker.send(request);
-        return worker.answer();
-      } catch (IOException error) {
-        if (!again || !worker.hasDied()) {
-          throw error;
-        }
-      } finally {
-        give(worker);
-      }
+      return ask(take(), request, false);
     } catch (IOException error) {
       throw new UncheckedIOException(error);
     }
-    return ask(request.put("again", true), false);
+  }
+
+  /**
+   * A question that a new worker is asked again, when the first one dies before it has answered: those that wait may have died
+   * with it, of the same cause.
+   */
+  static JsonNode askAgain(ObjectNode request) {
+    try {
+      JsonNode found = ask(take(), request, true);
+      return found != null ? found : ask(Worker.start(Interpreter.here()), request.put("again", true), false);
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  /** The answer; null where the worker has died and another one may be asked. */
+  private static JsonNode ask(Worker worker, ObjectNode request, boolean again) throws IOException {
+    try {
+      worker.send(request);
+      return worker.answer();
+    } catch (IOException error) {
+      if (!again || !worker.hasDied()) {
+        throw error;
+      }
+      return null;
+    } finally {
+      give(worker);
+    }
   }
 
   private static void closeIdle() {
