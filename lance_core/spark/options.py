@@ -24,6 +24,8 @@ from lance_core.dataset.scan.index_policy import Unsealed, parse_unsealed
 from lance_core.errors import InputError
 from lance_core.io.options import KNOWN_OPTIONS
 
+NO_TABLE = "the lance source needs the table's uri"
+
 
 @dataclass(frozen=True)
 class SourceOptions:
@@ -73,7 +75,7 @@ def parse_options(options: Mapping[str, Any]) -> SourceOptions:
                 f"unknown option {name!r} of the lance source", cure=f"Did you mean {' or '.join(near)}?" if near else None
             )
     if not values.get("uri"):
-        raise InputError("the lance source needs the table's uri", cure='Pass it: .load("s3://bucket/table.lance").')
+        raise InputError(NO_TABLE, cure='Pass it: .load("s3://bucket/table.lance").')
     if "asof" in values and "version" in values:
         raise InputError("version, tag and asof cannot be combined")
     if "branch" in values:

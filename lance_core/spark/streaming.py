@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lance_core.errors import InputError
+from lance_core.spark.source import register
 
 _QUERY_ID = "sql.streaming.queryId"
 
@@ -30,8 +31,6 @@ def batches_into(
     in the checkpoint (not known through Spark Connect). `options` as for `df.write.format("lance")`: storage options,
     `maxRowsPerFile`, `stageOnly`, `branch`, ...
     """
-
-    from lance_core.spark.source import register  # not in Spark 3.5
 
     def write(frame: Any, batch_id: int) -> None:
         session = frame.sparkSession

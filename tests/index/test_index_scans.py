@@ -60,7 +60,7 @@ def test_spark_readers_use_indices(tmp_path: Path) -> None:
     from pyspark.sql.types import LongType, StructField, StructType
 
     from lance_core.spark.options import parse_options
-    from lance_core.spark.source import LanceReader
+    from lance_core.spark.python_source import LanceReader
 
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"i": [n * 7 % 400 for n in range(400)]}), uri, max_rows_per_file=100)

@@ -1,4 +1,12 @@
-"""One Spark session for all tests of this room: local[2], loopback, workers of this interpreter."""
+"""One Spark session for all tests of this room: local[2], loopback, workers of this interpreter.
+
+::
+
+    LANCE_TEST_BRIDGE=1     it has the bridge: `format("lance")` is the jar's
+    LANCE_TEST_REMOTE=1     it is a client of a Spark Connect server, which has the jar or has it not; no JVM in this process
+
+`test_spark_with_bridge` and `tests/matrix/spark_matrix.py` run this folder in these ways.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +14,20 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+WITH_BRIDGE = bool(os.environ.get("LANCE_TEST_BRIDGE"))
+REMOTE = bool(os.environ.get("LANCE_TEST_REMOTE"))
+needs_bridge = pytest.mark.skipif(not WITH_BRIDGE, reason="run by test_spark_with_bridge, in a JVM of its own")
+needs_sources = pytest.mark.skipif(
+    find_spec("pyspark.sql.datasource") is None, reason="Python data sources came with Spark 4.0"
+)
+needs_classic = pytest.mark.skipif(REMOTE, reason="looks into the JVM, which a client of Connect has not")
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
@@ -38,13 +56,45 @@ def end(session: Any) -> None:
         SparkContext._gateway = SparkContext._jvm = None
 
 
+def new_session(spark: Any) -> Any:
+    """Another session of the application, with settings and views of its own."""
+    if not REMOTE:
+        return spark.newSession()
+    _SESSIONS.append(type(spark).builder.remote(os.environ["SPARK_REMOTE"]).create())
+    return _SESSIONS[-1]
+
+
+_SESSIONS: list[Any] = []
+"""Those on a server, which end before it does: a client that cannot say goodbye tries for minutes."""
+
+
+def _connected(folder: Path) -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+    from spark_servers import connect_server
+
+    from lance_core.spark.bridge import EXTENSIONS, jar_path
+
+    jar = {"spark.jars": jar_path(), "spark.sql.extensions": EXTENSIONS} if WITH_BRIDGE else {}
+    conf = {"spark.sql.session.timeZone": "America/New_York", **jar}
+    with connect_server(folder, conf, functions=True) as server:
+        os.environ["SPARK_REMOTE"] = server.url
+        _SESSIONS.append(SparkSession.builder.remote(server.url).create())
+        yield _SESSIONS[0]
+        for session in _SESSIONS:
+            with suppress(Exception):
+                session.stop()
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql")
     before = {name: os.environ.get(name) for name in ENVIRONMENT}
     os.environ.update(ENVIRONMENT)
+    if REMOTE:
+        yield from _connected(tmp_path_factory.mktemp("connect"))
+        return
     builder = sql.SparkSession.builder.master("local[2, 2]")  # a task may fail once and is tried again
-    if os.environ.get("LANCE_TEST_BRIDGE"):  # `test_spark_with_bridge` runs a part of this folder again with it
+    if WITH_BRIDGE:
         from lance_core.spark.bridge import configure
 
         builder = configure(builder)
@@ -65,3 +115,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+@pytest.fixture(scope="session")
+def formats(spark: Any) -> Any:
+    """The session, with `format("lance")`: the Python source, or that of the jar where the session has it."""
+    from lance_core.spark.source import register
+
+    if not WITH_BRIDGE and not hasattr(spark, "dataSource"):
+        pytest.skip("Python data sources came with Spark 4.0")
+    register(spark)
+    return spark

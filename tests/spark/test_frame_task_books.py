@@ -14,12 +14,16 @@ import lance_core
 from bench.object_client import object_server
 from lance_core.jobs.runtime import progress
 from lance_core.spark.options import parse_options
-from lance_core.spark.source import LanceWriter
+from tests.spark.conftest import needs_sources
+
+pytestmark = needs_sources
 
 
 def test_a_long_task_of_a_frame_keeps_its_books_in_two_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    from lance_core.spark.python_source import LanceWriter
 
     def slow() -> Iterator[pa.RecordBatch]:
         for start in (0, 10, 20):

@@ -15,10 +15,8 @@ from lance_core.spark.frame import read_table
 pytestmark = pytest.mark.spark
 
 
-def test_a_table_as_a_frame(spark: Any, tmp_path: Path) -> None:
-    from lance_core.spark.source import register
-
-    register(spark)
+def test_a_table_as_a_frame(formats: Any, tmp_path: Path) -> None:
+    spark = formats
     uri = str(tmp_path / "t.lance")
     rows = pa.table(
         {"id": range(50), "name": [f"n{n}" if n % 7 else None for n in range(50)], "v": [[1.0, n] for n in range(50)]}

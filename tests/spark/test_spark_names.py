@@ -14,10 +14,12 @@ import pytest
 
 from lance_core.errors import InputError
 from lance_core.spark.places import check_place
+from tests.spark.conftest import WITH_BRIDGE, needs_classic, needs_sources
 
 pytestmark = pytest.mark.spark
 
 
+@needs_sources
 def test_a_name_of_ones_own(spark: Any, tmp_path: Path) -> None:
     from lance_core.spark.source import register
 
@@ -33,6 +35,23 @@ def test_a_name_of_ones_own(spark: Any, tmp_path: Path) -> None:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
+def test_the_name_is_there_with_the_bridge_and_registered_without(spark: Any, tmp_path: Path) -> None:
+    from lance_core.spark.bridge import is_enabled
+    from lance_core.spark.source import register
+
+    assert is_enabled(spark) == WITH_BRIDGE
+    if not WITH_BRIDGE and not hasattr(spark, "dataSource"):
+        with pytest.raises(InputError, match=r"no Python data sources.*bridge.*read_table"):
+            register(spark)
+        return
+    for _ in range(2):
+        register(spark)
+        assert is_enabled(spark) == WITH_BRIDGE
+    spark.range(5).write.format("lance").mode("append").save(str(tmp_path / "t.lance"))
+    assert spark.read.format("lance").load(str(tmp_path / "t.lance")).count() == 5
+
+
+@needs_sources
 @pytest.mark.parametrize("name", ["parquet", "csv"])
 def test_a_name_that_the_class_path_has(spark: Any, name: str) -> None:
     """As `lance` is with lance-spark's jar: whoever went on would read with the other source, which ignores our options."""
@@ -72,6 +91,7 @@ def test_a_table_without_a_scheme_on_one_machine(session: Any) -> None:
     check_place(session, "lake/t")
 
 
+@needs_classic
 def test_a_source_without_a_scheme_is_refused_before_it_is_read(spark: Any, tmp_path: Path) -> None:
     from lance_core.spark.lance_tables import LanceTables
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 
 
-def test_the_examples_of_the_page_run(spark: Any, tmp_path: Path) -> None:
+def test_the_examples_of_the_page_run(formats: Any, tmp_path: Path) -> None:
     rows = pa.table({"carrier": ["AA", "UA"], "dep_delay": [61, 4]})
     for _ in range(3):
         flights = lance_core.write_dataset(rows, str(tmp_path / "flights.lance"), mode="append")
@@ -25,7 +25,7 @@ def test_the_examples_of_the_page_run(spark: Any, tmp_path: Path) -> None:
     flights.create_branch("experiments/x")
     (tmp_path / "incoming").mkdir()
     pq.write_table(pa.table({"id": [1, 2], "name": ["a", "b"]}), tmp_path / "incoming" / "a.parquet")
-    names: dict[str, Any] = {"__name__": "example", "spark": spark}
+    names: dict[str, Any] = {"__name__": "example", "spark": formats}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     blocks = [text for text in blocks if "catalogs=" not in text]  # which needs the jar: see test_spark_catalog
     for number, text in enumerate(blocks):

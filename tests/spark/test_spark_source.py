@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import time
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from lance_core.jobs.run import run_job
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.publish.attempts import list_staged
 from lance_core.spark.options import parse_options
+from tests.spark.conftest import WITH_BRIDGE
 
 pytestmark = pytest.mark.spark
-WITH_BRIDGE = bool(os.environ.get("LANCE_TEST_BRIDGE"))
 
 TABLE = pa.table(
     {
@@ -37,16 +36,9 @@ TABLE = pa.table(
 )
 
 
-@pytest.fixture(scope="module")
-def registered(spark):
-    """A session in which `lance` is the Python source, or that of the jar where the session has it."""
-    from lance_core.spark.bridge import is_enabled
-
-    if not is_enabled(spark):
-        from lance_core.spark.source import register  # not there before Spark 4.0
-
-        register(spark)
-    return spark
+@pytest.fixture
+def registered(formats):
+    return formats
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +85,7 @@ def test_columns_and_filter_by_option(registered, uri) -> None:
     assert frame.where("id = 17").count() == 1
     assert frame.count() == 4
     with pytest.raises(Exception, match="no column 'nope'"):
-        registered.read.format("lance").option("columns", "nope").load(uri)
+        registered.read.format("lance").option("columns", "nope").load(uri).schema  # Connect asks no sooner
 
 
 @pytest.mark.skipif(WITH_BRIDGE, reason="an option of the Python source")
@@ -114,7 +106,7 @@ def test_versions(registered, uri) -> None:
     with pytest.raises(Exception, match="no version 99"):
         registered.read.format("lance").option("version", 99).load(uri).count()
     with pytest.raises(Exception, match="unknown option 'verzion'"):
-        registered.read.format("lance").option("verzion", 1).load(uri)
+        registered.read.format("lance").option("verzion", 1).load(uri).schema
 
 
 def test_append_and_overwrite(registered, tmp_path) -> None:

@@ -23,7 +23,7 @@ from lance_core.publish.attempts import list_staged
 from lance_core.spark.options import SourceOptions
 from lance_core.spark.stream_batch import batch_identity, batch_of
 from lance_core.spark.streaming import batches_into, query_id_of
-from tests.spark.conftest import ENVIRONMENT
+from tests.spark.conftest import ENVIRONMENT, needs_sources
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,8 @@ def _ids(uri: str) -> list[int]:
     return sorted(lance.dataset(uri).to_table()["id"].to_pylist())
 
 
-def test_a_batch_lands_once_though_it_runs_again(spark: Any, tmp_path: Path) -> None:
+def test_a_batch_lands_once_though_it_runs_again(formats: Any, tmp_path: Path) -> None:
+    spark = formats
     uri, feed, checkpoint = str(tmp_path / "t.lance"), tmp_path / "feed", tmp_path / "checkpoint"
     write, seen = batches_into(uri), []
 
@@ -94,7 +95,8 @@ def test_a_query_that_is_killed_and_started_again(tmp_path: Path, step: str) -> 
     assert {path.name for path in Path(uri, "data").glob("*.lance")} == used, "nothing of the killed batch is left"
 
 
-def test_staged_only_and_onto_a_branch(spark: Any, tmp_path: Path) -> None:
+def test_staged_only_and_onto_a_branch(formats: Any, tmp_path: Path) -> None:
+    spark = formats
     uri = str(tmp_path / "t.lance")
     lance.write_dataset(pa.table({"id": pa.array([1000], pa.int64())}), uri)
     run_job(BranchSpec(uri=uri, name="live"))
@@ -168,12 +170,19 @@ def test_the_last_batch_stands_in_the_configuration(spark: Any, tmp_path: Path) 
     assert last() == []
 
 
-def test_what_cannot_be_is_told(spark: Any, tmp_path: Path) -> None:
-    from lance_core.spark.source import LanceSource
-
+def test_a_query_that_spark_does_not_name(spark: Any) -> None:
     with pytest.raises(InputError, match="Name the query"):
         query_id_of(spark)
+
+
+@needs_sources
+def test_the_python_source_is_no_sink(tmp_path: Path) -> None:
+    from lance_core.spark.python_source import LanceSource
+
     with pytest.raises(InputError, match="foreachBatch"):
         LanceSource({"path": str(tmp_path)}).streamWriter(None, False)
+
+
+def test_a_batch_without_a_query_is_refused() -> None:
     with pytest.raises(InputError, match="needs streamingQueryId"):
         batch_of(SourceOptions(uri="/t", batch=1))

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from lance_core.errors import InputError
+from lance_core.spark.names import is_enabled as is_enabled
 
 JAR = "lance-bridge.jar"
-SOURCE = "lance.DefaultSource"
 CATALOG = "lancecore.spark.LanceCatalog"
 CATALOG_WITH_CALL = "lancecore.spark.v4.LanceCatalog"
 EXTENSIONS = "lancecore.spark.Extensions"
@@ -67,18 +67,19 @@ def enable(spark: Any) -> None:
     """Make the bridge known to an application that has begun: `format("lance")` is read and written in columns from then on,
     in all of its sessions and threads.
 
-    Nothing happens where it is known already. InputError for a Spark Connect session, whose server has the jar or has not,
-    and where lance-spark's source has the name `lance`.
+    Nothing happens where it is known already, as on a Spark Connect server that was started with the jar. InputError for one
+    that was not, and where lance-spark's source has the name `lance`.
     """
+    if is_enabled(spark):
+        return
     if not hasattr(spark, "_jvm"):
         raise InputError(
-            "the bridge cannot be enabled from a Spark Connect client",
-            cure=f"Start the server with --jars {jar_path()}, or register the Python source: "
-            "lance_core.spark.source.register(spark).",
+            "the bridge cannot be enabled from a client of Spark Connect: this server was started without its jar",
+            cure="Start the server with --jars and the lance-bridge.jar of this release (here it is "
+            f"{jar_path()}), or register the Python source: lance_core.spark.source.register(spark).",
         )
-    if not is_enabled(spark):
-        _add_to_driver(spark)
-        spark._jsc.addJar(jar_path())  # for executors
+    _add_to_driver(spark)
+    spark._jsc.addJar(jar_path())  # for executors
     if not is_enabled(spark):
         raise InputError(
             'format("lance") is another source in this Spark, of a jar on its class path',
@@ -99,17 +100,3 @@ def _add_to_driver(spark: Any) -> None:
             cure="Use lance_core.spark.bridge.configure(builder), or --jars.",
         )
     loader.addURL(spark._jvm.java.io.File(jar_path()).toURI().toURL())
-
-
-def is_enabled(spark: Any) -> bool:
-    """Whether `format("lance")` is the bridge in this classic session."""
-    jvm = spark._jvm
-    try:
-        found = jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(
-            "lance", spark._jsparkSession.sessionState().conf()
-        )
-    except Exception as error:  # what Py4J raises for a class that is not found
-        if "DATA_SOURCE_NOT_FOUND" in str(error) or "ClassNotFound" in str(error):
-            return False
-        raise
-    return str(found.getName()) == SOURCE
