@@ -30,38 +30,12 @@ import pytest
 from lance_core.spark.bridge import JAR, configure, enable, is_enabled, jar_path
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import to_sql
+from tests.spark.conftest import needs_bridge, needs_classic
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(not os.environ.get("LANCE_TEST_BRIDGE"), reason="run by test_spark_with_bridge, in a JVM of its own"),
-]
+pytestmark = [pytest.mark.spark, needs_bridge, needs_classic]
 ROOT = Path(__file__).resolve().parents[2]
 
-FIRST, LAST = dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
-TYPES = pa.table(
-    {
-        "boolean": pa.array([True, None, False]),
-        "tiny": pa.array([-128, None, 127], pa.int8()),
-        "small": pa.array([-(2**15), None, 2**15 - 1], pa.int16()),
-        "int": pa.array([-(2**31), None, 2**31 - 1], pa.int32()),
-        "long": pa.array([-(2**63), None, 2**63 - 1], pa.int64()),
-        "float": pa.array([float("nan"), None, -0.0], pa.float32()),
-        "double": pa.array([float("-inf"), None, 5e-324]),
-        "decimal": pa.array([Decimal("-9.99"), None, Decimal("12345678.90")], pa.decimal128(38, 2)),
-        "text": pa.array(["", None, "ü\U0001f600\x00"]),
-        "binary": pa.array([b"", None, b"\x00\xff"]),
-        "date": pa.array([dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
-        "zoned": pa.array([FIRST, None, LAST], pa.timestamp("us", "UTC")),
-        "local": pa.array([FIRST, None, LAST], pa.timestamp("us")),
-        "list": pa.array([[1, None], None, []], pa.list_(pa.int32())),
-        "vector": pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)),
-        "struct": pa.array(
-            [{"a": 1, "b": None}, None, {"a": None, "b": "x"}], pa.struct([("a", pa.int64()), ("b", pa.string())])
-        ),
-        "map": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
-    }
-)
-"""17 types with nulls, NaN, the first and the last year."""
+FIRST = dt.datetime(1, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -102,22 +76,6 @@ def test_the_jar_is_what_its_sources_make(tmp_path: Path) -> None:
         pytest.skip(f"no javac of JDK {build.JDK}")
     assert build.build(tmp_path, javac, build.spark_jars()).read_bytes() == Path(jar_path()).read_bytes(), "run `make jvm`"
     assert Path(jar_path()).stat().st_size < 120_000
-
-
-def test_types_in_both_directions(session: Any, tmp_path: Path) -> None:
-    theirs, ours, fresh = (str(tmp_path / name) for name in ("theirs.lance", "ours.lance", "fresh.lance"))
-    lance.write_dataset(TYPES, theirs, data_storage_version="2.2")
-    lance.write_dataset(TYPES.slice(0, 0), ours, data_storage_version="2.2")
-    frame = session.read.format("lance").load(theirs)
-    frame.write.format("lance").mode("append").save(ours)
-    found = lance.dataset(ours).to_table()
-    assert found.schema.equals(TYPES.schema)
-    for name in TYPES.column_names:
-        assert repr(found[name].to_pylist()) == repr(TYPES[name].to_pylist()), name
-    frame.coalesce(1).write.format("lance").option("dataStorageVersion", "2.2").mode("overwrite").save(fresh)
-    again = lance.dataset(fresh).to_table()
-    for name in TYPES.column_names:
-        assert repr(again[name].to_pylist()) == repr(TYPES[name].to_pylist()), name
 
 
 LEAVES: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
