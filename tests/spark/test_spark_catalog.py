@@ -5,7 +5,6 @@ What SQL left behind is read by the official library.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
@@ -16,17 +15,14 @@ import lance
 import pyarrow as pa
 import pyspark
 import pytest
-from pyspark.sql.functions import udf
 
 import lance_core
 from lance_core.errors import InputError
 from lance_core.spark.bridge import catalog_class
 from lance_core.spark.bridge.catalog import open_catalog
+from tests.spark.conftest import needs_bridge, needs_classic, new_session
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(not os.environ.get("LANCE_TEST_BRIDGE"), reason="run by test_spark_with_bridge, in a JVM of its own"),
-]
+pytestmark = [pytest.mark.spark, needs_bridge]
 HAS_CALL = int(pyspark.__version__.split(".")[0]) >= 4
 FILLS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 CREATE = (
@@ -47,7 +43,7 @@ MERGES = {
 @pytest.fixture
 def sql(spark: Any, tmp_path: Path) -> Any:
     """Runs a statement against a new catalog `lake`; its rows as tuples."""
-    session = spark.newSession()
+    session = new_session(spark)
     session.conf.set("spark.sql.catalog.lake", catalog_class())
     session.conf.set("spark.sql.catalog.lake.uri", str(tmp_path))
 
@@ -183,7 +179,7 @@ def test_a_merge_that_others_made_wrong_is_refused(orders: Any, tmp_path: Path, 
     """It inserts a key that another writer inserts meanwhile: it would be there twice."""
     sql, uri = orders, _official(tmp_path).uri
     marker, go = tmp_path / "began", tmp_path / "go"
-    sql.session.udf.register("slow", udf(_wait_for(str(marker), str(go)), "bigint"))
+    sql.session.udf.register("slow", _wait_for(str(marker), str(go)), "bigint")
     errors: list[Exception] = []
 
     def run() -> None:
@@ -349,6 +345,7 @@ def test_a_stream_adds_each_batch_once(orders: Any, tmp_path: Path) -> None:
     assert sorted(found) == [1, 1, 2, 3, 10, 11, 12]
 
 
+@needs_classic
 def test_the_example_of_the_page_runs(spark: Any, tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
     (text,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "catalogs=" in block]

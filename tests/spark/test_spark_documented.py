@@ -5,7 +5,6 @@ What is listed cannot be said here in those words; the same is done by the state
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ import pyspark
 import pytest
 
 from lance_core.spark.bridge import EXTENSIONS, catalog_class
+from tests.spark.conftest import needs_bridge, new_session
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,  # a hundred statements
-    pytest.mark.skipif(not os.environ.get("LANCE_TEST_BRIDGE"), reason="run by test_spark_with_bridge, in a JVM of its own"),
+    needs_bridge,
 ]
 HAS_CALL = int(pyspark.__version__.split(".")[0]) >= 4
 
@@ -250,7 +250,7 @@ LISTED = {
 @pytest.fixture(scope="module")
 def session(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """With the catalog under both names: `lake`, and `lance` as the pages have it; and the statements of our own."""
-    made = spark.newSession()
+    made = new_session(spark)
     for name in ("lake", "lance"):
         made.conf.set(f"spark.sql.catalog.{name}", catalog_class())
         made.conf.set(f"spark.sql.catalog.{name}.uri", str(tmp_path_factory.getbasetemp() / "documented"))

@@ -178,8 +178,6 @@ def test_progress_is_logged(spark, uri: str, caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_query_over_lance_tables_is_a_source(spark, tmp_path: Path) -> None:
-    if not hasattr(spark, "dataSource"):
-        pytest.skip("Spark before 4.0 knows no Python data sources")
     orders, daily = str(tmp_path / "orders.lance"), str(tmp_path / "daily.lance")
     lance.write_dataset(pa.table({"id": [1, 2, 3]}), orders)
     lance.write_dataset(pa.table({"id": [4]}), orders, mode="append")

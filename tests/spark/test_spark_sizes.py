@@ -11,8 +11,9 @@ import pytest
 
 from lance_core.spark.frame import read_table
 from lance_core.spark.sizes import estimated_size
+from tests.spark.conftest import needs_classic
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, needs_classic]
 
 THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 

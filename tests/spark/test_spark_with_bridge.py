@@ -17,6 +17,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MODULES = (
     "test_spark_source.py",
+    "test_spark_types.py",
+    "test_spark_names.py",
+    "test_spark_frame.py",
     "test_spark_bridge.py",
     "test_spark_catalog.py",
     "test_spark_worker_kills.py",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +18,9 @@ from kill_harness import LATER, orphans
 from lance_core.io.local.store import LocalStore
 from lance_core.publish.collect import collect_garbage
 from lance_core.spark.bridge import catalog_class
-from tests.spark.conftest import ENVIRONMENT
+from tests.spark.conftest import ENVIRONMENT, needs_bridge, new_session
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(not os.environ.get("LANCE_TEST_BRIDGE"), reason="run by test_spark_with_bridge, in a JVM of its own"),
-]
+pytestmark = [pytest.mark.spark, needs_bridge]
 SOURCE = "(SELECT id * 3 AS id, 9 AS day FROM range(5, 15))"
 STATEMENTS = {
     "INSERT INTO lake.t SELECT id, 7 FROM range(100, 110)": [*range(30), *range(100, 110)],
@@ -40,7 +36,7 @@ QUICK = ("INSERT INTO", "MERGE")
 
 @pytest.fixture
 def lake(spark: Any, tmp_path: Path) -> Callable[[str], Any]:
-    session = spark.newSession()
+    session = new_session(spark)
     session.conf.set("spark.sql.catalog.lake", catalog_class())
     session.conf.set("spark.sql.catalog.lake.uri", str(tmp_path))
     return session.sql
@@ -104,7 +100,7 @@ def _kill(sql: Any, kills: Kills, tmp_path: Path, statement: str, *, quick: bool
 
 def test_a_worker_dies_in_a_batch(lake: Any, spark: Any, kills: Kills, tmp_path: Path) -> None:
     """And then the driver, between the commit and Spark's note of it."""
-    session = spark.newSession()
+    session = new_session(spark)
     session.conf.set("spark.sql.catalog.lake", catalog_class())
     session.conf.set("spark.sql.catalog.lake.uri", str(tmp_path))
     incoming, checkpoint = tmp_path / "incoming", tmp_path / "checkpoint"
