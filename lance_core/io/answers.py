@@ -111,8 +111,11 @@ _CODES: Mapping[str, Meaning] = {
     **_rows("refused", "AuthorizationFailure", "AuthorizationPermissionMismatch", "AuthenticationFailed"),
     **_rows("refused", "InvalidAccessKeyId", "InvalidToken", "UnrecognizedClientException", "SignatureDoesNotMatch"),
     **_rows("refused", "QuotaExceeded", "XMinioStorageFull", "RequestTimeTooSkewed"),
+    **_rows("transient", "StandbyException", "RetriableException", "SafeModeException"),
+    **_rows("refused", "AccessControlException", "SecurityException"),
+    **_rows("refused", "QuotaExceededException", "NSQuotaExceededException", "DSQuotaExceededException"),
 }
-"""The words of S3, of what speaks like it, of DynamoDB, Google and Azure."""
+"""The words of S3, of what speaks like it, of DynamoDB, Google, Azure and Hadoop."""
 
 _STATUSES: Mapping[int, Meaning] = {
     404: "absent",

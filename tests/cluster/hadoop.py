@@ -173,6 +173,12 @@ class MiniHadoop:
         files.pipe_file(path, data)
         return f"{self.root}{path}"
 
+    def limit(self, folder: str, *, names: int) -> None:
+        """How many files and folders there may be in a folder, itself included."""
+        query = f"op=SETQUOTA&namespacequota={names}&user.name=root"
+        request = urllib.request.Request(f"http://{self.web}/webhdfs/v1{folder}?{query}", method="PUT")
+        urllib.request.urlopen(request, timeout=30).close()
+
     # -- YARN --------------------------------------------------------------------------------------------------------
 
     def applications(self) -> list[dict[str, Any]]:

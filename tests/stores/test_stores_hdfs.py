@@ -148,7 +148,6 @@ def test_small_objects_are_seen_whole(cluster: Path, monkeypatch: pytest.MonkeyP
         ("hdfs://etl@namenode/t", {"host": "namenode", "user": "etl"}),
         ("hdfs:///t", {}),
         ("viewfs://cluster/t", {"host": "viewfs://cluster"}),
-        ("webhdfs://namenode:9870/t", {"host": "namenode", "port": 9870}),
     ],
 )
 def test_who_is_asked(uri: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

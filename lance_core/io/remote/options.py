@@ -165,6 +165,17 @@ def hdfs_arguments(options: Options) -> dict[str, Any]:
     return arguments
 
 
+def webhdfs_arguments(options: Options) -> dict[str, Any]:
+    """For `webhdfs.WebHdfs`."""
+    _refuse(options, "WebHDFS", "kerb_ticket", cure="Use hdfs://, where Hadoop's client signs in.")
+    _refuse_proxies(options, "WebHDFS")
+    arguments: dict[str, Any] = {}
+    _set(arguments, "user", options.get("hdfs_user") or options.get("user"))
+    _set(arguments, "connect_seconds", duration(options, "connect_timeout"))
+    _set(arguments, "request_seconds", duration(options, "request_timeout", "timeout"))
+    return arguments
+
+
 def no_arguments(options: Options) -> dict[str, Any]:
     """For backends without options of ours."""
     return {}

@@ -1,4 +1,4 @@
-"""Object stores through fsspec; the only file that imports it.
+"""Object stores through fsspec; nothing outside of this package imports it.
 
 ::
 
@@ -9,14 +9,6 @@
 
 fsspec has the same call for the first three, `pipe_file(mode="create")`, and backends that silently ignore it. So only those
 three are trusted, and behind a custom endpoint (MinIO, Ceph, an emulator) conditional put is tried out once before it is.
-
-Range reads on a file system with open files (HDFS) instead of requests.
-
-::
-
-    40 ranges of a.lance     8 threads, each opens the file once and reads 5 of them
-
-fsspec's own call for this opens the file again for every range, one after the other, and fails at ranges from byte 0.
 
 Keep the file systems of fsspec with the host that their options name: no credential goes where an answer points to.
 
@@ -61,20 +53,20 @@ from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.answers import MOVED_CURE, REDIRECTS, TransientError
 from lance_core.io.limits import check_size, limit_of
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
-from lance_core.io.pool import in_io_pool, io_pool
 from lance_core.io.ranges import refuse_beyond
 from lance_core.io.remote import options as remote_options
 from lance_core.io.remote.errors import DEFAULT_RETRIES, Redactor, Retries, put_settled, retrying, typed
+from lance_core.io.remote.folders import files_below, put_by_name, read_opened
 from lance_core.io.remote.libhdfs import explained
 from lance_core.io.remote.probes import probes
 from lance_core.io.remote.renewal import renews_keys
-from lance_core.io.remote.writer import RemoteWriter, put_by_name
+from lance_core.io.remote.writer import RemoteWriter
 from lance_core.io.store import Store, StoreEntry, plain_tag
 
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """How a family of schemes is reached: fsspec protocol, arguments, and whether its conditional put is real.
+    """How a family of schemes is reached: fsspec protocol, arguments, whether its conditional put is real, what it needs.
 
     `shows_writes`: an object is seen while it is being written, so it gets its name afterwards.
     `repeats`: its library repeats requests itself and cannot be told not to, so the store does not.
@@ -83,20 +75,20 @@ class _Backend:
     protocol: str
     arguments: Callable[[Mapping[str, str]], dict[str, Any]]
     conditional: bool
-    extra: str
+    install: str
     shows_writes: bool = False
     repeats: bool = False
 
 
-_S3 = _Backend("s3", remote_options.s3_arguments, True, "s3")
-_GCS = _Backend("gcs", remote_options.gcs_arguments, True, "gcs", repeats=True)
-_AZURE = _Backend("abfs", remote_options.azure_arguments, True, "azure", repeats=True)
+_S3 = _Backend("s3", remote_options.s3_arguments, True, "airflow-provider-lance[s3]")
+_GCS = _Backend("gcs", remote_options.gcs_arguments, True, "airflow-provider-lance[gcs]", repeats=True)
+_AZURE = _Backend("abfs", remote_options.azure_arguments, True, "airflow-provider-lance[azure]", repeats=True)
 _BACKENDS: Mapping[str, _Backend] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _S3),
     **dict.fromkeys(("gs", "gcs"), _GCS),
     **dict.fromkeys(("az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs"), _AZURE),
     **dict.fromkeys(("hdfs", "viewfs"), _Backend("hdfs", remote_options.hdfs_arguments, False, "", shows_writes=True)),
-    "webhdfs": _Backend("webhdfs", remote_options.hdfs_arguments, False, "", shows_writes=True),
+    "webhdfs": _Backend("webhdfs", remote_options.webhdfs_arguments, False, "requests", shows_writes=True),
     **dict.fromkeys(("http", "https"), _Backend("http", remote_options.no_arguments, False, "")),
     "oss": _Backend("oss", remote_options.oss_arguments, False, ""),
 }
@@ -294,10 +286,17 @@ class RemoteStore:
     def _find(self, prefix: str) -> Iterator[StoreEntry]:
         folder = self._full_prefix(prefix)
         try:
-            found = self._again(prefix, lambda: self._fs.find(folder, detail=True, refresh=True))
+            found = self._walked(folder) if self._shows_writes else self._again(prefix, lambda: self._listed(folder))
         except NotFoundError:
             return iter(())
         return iter([self._entry(name, info) for name, info in found.items() if self._is_below(name, folder)])
+
+    def _listed(self, folder: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._fs.find(folder, detail=True, refresh=True)
+        return found
+
+    def _walked(self, folder: str) -> Mapping[str, Any]:
+        return files_below(folder, lambda here: self._again(here, lambda: self._fs.ls(here, detail=True)))
 
     def list_names(self, folder: str) -> Sequence[str]:
         """Names directly in a folder."""
@@ -406,16 +405,17 @@ def _connect(backend: _Backend, arguments: Mapping[str, Any], *, uri: str) -> An
         if backend.protocol == "gcs" and "endpoint_url" in arguments:
             # gcsfs asks Google over gRPC what kind of bucket this is; its core speaks to the endpoint only.
             return import_module("gcsfs.core").GCSFileSystem(use_listings_cache=False, **arguments)
+        if backend.protocol == "webhdfs":
+            return import_module("lance_core.io.remote.webhdfs").WebHdfs(use_listings_cache=False, **arguments)
         found = fsspec.filesystem(backend.protocol, use_listings_cache=False, **arguments)
         if backend.protocol == "s3":
             found.retries = 1  # how often each request is sent
         fence_in(backend.protocol, arguments, found)
         return found
     except ImportError as error:
-        extra = f"[{backend.extra}]" if backend.extra else ""
         raise InputError(
             f"the package for {backend.protocol} is not installed: {error}",
-            cure=f"Install airflow-provider-lance{extra}." if extra else None,
+            cure=f"Install {backend.install}." if backend.install else None,
         ) from error
     except OSError as error:
         refusal = explained(error, uri=uri) if backend.protocol == "hdfs" else None
@@ -497,33 +497,6 @@ def _parse_time(text: str) -> float:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
     except ValueError:
         return 0.0
-
-
-_NUM_SHARES = 8
-
-
-def read_opened(fs: Any, full: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-    """One piece of bytes per range, in order; shorter ones where the file ends."""
-
-    def read(share: Sequence[ByteRange]) -> list[bytes]:
-        with fs.open(full, "rb") as file:
-            return [_read(file, item) for item in share]
-
-    if len(ranges) == 1 or in_io_pool():
-        return read(ranges)
-    size = -(-len(ranges) // _NUM_SHARES)
-    shares = [ranges[start : start + size] for start in range(0, len(ranges), size)]
-    return [piece for found in io_pool(full).map(read, shares) for piece in found]
-
-
-def _read(file: Any, item: ByteRange) -> bytes:
-    # The end is checked first: some files allocate any requested length.
-    file.seek(0, 2)
-    size = min(item.size, max(0, file.tell() - item.start))
-    if not size:
-        return b""
-    file.seek(item.start)
-    return bytes(file.read(size))
 
 
 def with_fence(protocol: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

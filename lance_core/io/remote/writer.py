@@ -12,14 +12,13 @@ File systems that show a file while it is written (HDFS) get a temporary name fi
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from lance_core.errors import StoreError
 from lance_core.fetch import Buffer
-from lance_core.io.paths import UNFINISHED_SUFFIX
 from lance_core.io.remote.errors import Redactor, Retries, retrying, typed
+from lance_core.io.remote.folders import give_name, put_by_name, temporary_name
 
 PART_SIZE = 16 << 20
 """Bytes of a part, and of the largest object that goes in one request. Bounds the memory of a writer, too."""
@@ -104,7 +103,7 @@ class RemoteWriter:
         fs = self._uploads()
         if type(fs).__module__.startswith(_INVISIBLE_UPLOADS):
             return fs.open(self._full, "wb", block_size=PART_SIZE, autocommit=False)
-        self._temporary = _temporary_name(self._full)
+        self._temporary = temporary_name(self._full)
         return fs.open(self._temporary, "wb", block_size=PART_SIZE)
 
     @contextlib.contextmanager
@@ -126,34 +125,6 @@ class RemoteWriter:
 
     def _typed(self) -> contextlib.AbstractContextManager[None]:
         return typed(self._path, uri=self._full, redact=self._redact)
-
-
-def put_by_name(fs: Any, full: str, data: bytes) -> None:
-    """Write an object where it is seen while it is written: under another name first."""
-    temporary = _temporary_name(full)
-    try:
-        fs.pipe_file(temporary, data)
-        give_name(fs, temporary, full)
-    except BaseException:
-        with contextlib.suppress(Exception):
-            fs.rm_file(temporary)
-        raise
-
-
-def give_name(fs: Any, temporary: str, full: str) -> None:
-    """Rename over whatever is there; a file system that does not replace is made to."""
-    try:
-        fs.mv(temporary, full)
-    except Exception:
-        if not fs.exists(temporary) or not fs.exists(full):
-            raise
-        fs.rm_file(full)
-        fs.mv(temporary, full)
-
-
-def _temporary_name(full: str) -> str:
-    folder, _, name = full.rpartition("/")
-    return f"{folder}/.{name}.{secrets.token_hex(4)}{UNFINISHED_SUFFIX}"
 
 
 def _commits_itself(upload: Any) -> bool:
