@@ -203,6 +203,10 @@ class MiniHadoop:
                     found.append(Container(process, text))
         return found
 
+    def num_containers(self, application: str) -> int:
+        """How many an application has had, those that have ended included."""
+        return len([*self.folder.glob(f"target/**/{application}/container_*/stderr")])
+
     def logs(self, application: str) -> str:
         """What the containers of an application said."""
         paths = sorted(self.folder.glob(f"target/**/{application}/**/std*"))

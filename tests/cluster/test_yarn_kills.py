@@ -89,12 +89,18 @@ def test_what_an_executor_is(
     attempt = Try(f"file://{folder}", source, mode)
     application = _at_work(hadoop, folder)
     executor = _containers(hadoop, application, "is_executor")[0]
-    for process in executor.pythons() if victim == "python" else [executor.process]:
+    victims = executor.pythons() if victim == "python" else [executor.process]
+    assert victims
+    for process in victims:
         process.kill()
     attempt.join()
     assert attempt.error is None
     assert attempt.result is not None
     assert attempt.result["rows_added"] == expected.num_rows
+    if victim == "python":
+        assert "Python worker exited unexpectedly" in hadoop.logs(application)
+    else:
+        assert hadoop.num_containers(application) > 2, "the driver, the executor, and another in its place"
     _check(folder, expected)
 
 
