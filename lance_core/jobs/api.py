@@ -33,7 +33,7 @@ from lance_core.jobs.plans.compact_report import report_lines
 from lance_core.jobs.publish.numbers import published_numbers
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime import committed_work, lifecycle, siblings
-from lance_core.jobs.runtime.failure_record import clear_failure, read_failure
+from lance_core.jobs.runtime.failure_record import clear_failure, has_failed, read_failure
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.other_content import warn_of_other_content
 from lance_core.jobs.runtime.protocols import JobResult, Runner
@@ -177,15 +177,16 @@ def begin_watch(spec: JobSpec, *, options: Options) -> str:
 def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | None:
     """What became of a job that runs elsewhere: "staged" (or committed), "failed", None while it is at work.
 
-    A job whose driver died silently counts as failed when its attempt's lease is over.
+    A job whose driver died silently counts as failed when its attempt's lease is over, one whose driver lost its JVM when
+    nobody has begun it again for a while.
     """
     store = open_store(uri, options)
     state = look_decided(store, identity)
     if (state.finished is not None and state.finished.attempt != stale) or state.committed is not None:
         return "staged"
-    if read_failure(store, identity) is not None:
-        return "failed"
     entries = [entry for entry in list_staged(store, identity=identity) if entry.attempt != stale]
+    if has_failed(store, identity, is_running=any(entry.state == "running" for entry in entries)):
+        return "failed"
     return "failed" if entries and all(entry.state == "expired" for entry in entries) else None
 
 

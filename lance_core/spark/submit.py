@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ log = logging.getLogger("lance_core.spark")
 _BATCH_ROWS = ("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
 """Rows of a batch on their way to Python, unless the job's conf says otherwise: Spark's 10,000 cost a tenth more time. Wide
 rows are bounded by Spark's own limit of bytes."""
+_JVM_SECONDS = 5.0
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -63,7 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if spec is None:
             record_refusal(sent, error)
         else:
-            record_failure(spec, error)
+            record_failure(spec, error, is_final=not _has_lost_its_jvm())
         return status
     finally:
         for session in sessions:
@@ -154,6 +156,19 @@ def _root() -> str:
     import lance_core
 
     return str(Path(str(lance_core.__file__)).resolve().parents[1])
+
+
+def _has_lost_its_jvm() -> bool:
+    """Whether the JVM of this process's session is gone: a driver that was killed, whose Python still runs for a moment."""
+    gateway = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_gateway", None)
+    if gateway is None:
+        return False
+    where = gateway.gateway_parameters
+    try:
+        with socket.create_connection((where.address, where.port), timeout=_JVM_SECONDS):
+            return False
+    except OSError:
+        return True
 
 
 def _terminate(signum: int, frame: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,23 @@ def test_a_driver_that_failed_tells_why(tmp_path: Path, states: States) -> None:
     assert _look(deferred.value.trigger) == "failed"  # type: ignore[arg-type]
     with pytest.raises(AirflowFailException, match="column 'nope' is not there"):
         operator.execute_complete(_context(states), {"state": "failed"})
+
+
+def test_a_driver_that_was_killed_may_be_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As YARN does. It counts as failed when nobody has done so for a while."""
+    from lance_core.jobs.runtime.failure_record import RESTART_SECONDS
+    from lance_core.publish.stage import begin_attempt
+
+    uri = make_table(tmp_path / "t.lance", 0)
+    spec = _delete(uri).make_spec(uri=uri, identity="5d2c0000-0000-0000-0000-000000000000")
+    assert isinstance(spec, JobSpec)
+    record_failure(spec, ConnectionRefusedError(111, "Connection refused"), is_final=False)
+    assert api.watch(uri, spec.identity, stale="", options={}) is None
+    later = time.time() + RESTART_SECONDS
+    monkeypatch.setattr("lance_core.jobs.runtime.failure_record.time.time", lambda: later)
+    assert api.watch(uri, spec.identity, stale="", options={}) == "failed"
+    begin_attempt(resolve_store(uri), identity=spec.identity, spec={}, read_version=1)
+    assert api.watch(uri, spec.identity, stale="", options={}) is None
 
 
 def test_a_job_that_succeeded_in_vain_is_run_again(tmp_path: Path, states: States) -> None:

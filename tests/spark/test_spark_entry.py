@@ -11,12 +11,14 @@ import time
 from pathlib import Path
 
 import lance
+import psutil
 import pytest
 import spark_sources
 
 from lance_core.commit import naming
 from lance_core.errors import InputError
 from lance_core.io.resolve import resolve_store
+from lance_core.jobs import api
 from lance_core.jobs.run import run_job
 from lance_core.jobs.runtime.failure_record import read_failure
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
@@ -136,6 +138,18 @@ def test_sigterm_aborts_the_attempt(tmp_path) -> None:
     assert not data_files(uri)
     assert not list_staged(resolve_store(uri))
     assert json.dumps("aborted after Terminated")[1:-1] in (tmp_path / "driver.log").read_text()
+
+
+def test_a_driver_that_lost_its_jvm_knows_nothing_of_the_job(tmp_path) -> None:
+    """YARN begins a driver again whose JVM was killed: what its Python says then, for a moment, is no failure of the job."""
+    uri = str(tmp_path / "t.lance")
+    process = driver(append(uri, "waits", marker=str(tmp_path / "never")), tmp_path)
+    wait_for(lambda: len(data_files(uri)) >= 2, process, tmp_path / "driver.log")
+    (jvm,) = [child for child in psutil.Process(process.pid).children() if child.name() == "java"]
+    jvm.kill()
+    assert process.wait(timeout=60) == 70, (tmp_path / "driver.log").read_text()
+    assert read_failure(resolve_store(uri), "one") is not None, "for who submitted it"
+    assert api.watch(uri, "one", stale="", options={}) is None
 
 
 def test_spark_connect(tmp_path) -> None:

@@ -5,6 +5,9 @@
     _lance_core/staged/{identity}/failure.json    {"type": "SchemaMismatchError", "message": "...", "retryable": false}
 
 In cluster mode nothing else comes back from a Spark driver: not its exit status, not its output.
+
+A driver whose JVM was killed below it knows nothing of the job, and YARN may have begun it again: its record says
+`"is_final": false`, and counts only after `RESTART_SECONDS` in which no other attempt was begun.
 """
 
 from __future__ import annotations
@@ -24,10 +27,13 @@ from lance_core.jobs.specs.secret import reveal_all
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.publish.records import read_record, write_record
 
+RESTART_SECONDS = 900.0
+"""How long a cluster may take to begin a killed driver again."""
 
-def record_failure(spec: JobSpec, error: BaseException) -> bool:
+
+def record_failure(spec: JobSpec, error: BaseException, *, is_final: bool = True) -> bool:
     """Leave the error behind; False when that is not possible (the error is then in the log only)."""
-    return _record(spec.uri, spec.effective_identity, spec.storage_options, error)
+    return _record(spec.uri, spec.effective_identity, spec.storage_options, error, is_final=is_final)
 
 
 def record_refusal(sent: Mapping[str, Any], error: BaseException) -> bool:
@@ -38,15 +44,15 @@ def record_refusal(sent: Mapping[str, Any], error: BaseException) -> bool:
     clear = str(asked.get("clear") or "") if isinstance(asked, Mapping) else ""
     on_clear = str(sent.get("on_clear") or DEFAULT_ON_CLEAR.get(str(sent.get("kind")), "fail"))
     known = options if isinstance(options, Mapping) else {}
-    return _record(uri, identity_after_clear(identity, clear=clear, on_clear=on_clear), known, error)
+    return _record(uri, identity_after_clear(identity, clear=clear, on_clear=on_clear), known, error, is_final=True)
 
 
-def _record(uri: str, identity: str, options: Mapping[str, Any], error: BaseException) -> bool:
+def _record(uri: str, identity: str, options: Mapping[str, Any], error: BaseException, *, is_final: bool) -> bool:
     if not identity:
         return False
     try:
         store = resolve_store(uri, reveal_all(options))
-        write_record(store, failure_path(identity), {**failure_to_plain(error), "at": time.time()})
+        write_record(store, failure_path(identity), {**failure_to_plain(error), "at": time.time(), "is_final": is_final})
     except (LanceError, OSError):
         return False
     return True
@@ -56,6 +62,16 @@ def read_failure(store: Store, identity: str) -> LanceError | None:
     """What the last failed try of an identity left, as an error to be raised; None when there is nothing."""
     record = read_record(store, failure_path(identity))
     return None if record is None else failure_from_plain(record)
+
+
+def has_failed(store: Store, identity: str, *, is_running: bool) -> bool:
+    """Whether the last try of an identity failed. `is_running`: an attempt of it is at work, so another try has begun."""
+    record = read_record(store, failure_path(identity))
+    if record is None:
+        return False
+    at = record.get("at")
+    seconds = time.time() - at if isinstance(at, (int, float)) else RESTART_SECONDS
+    return record.get("is_final", True) is not False or (not is_running and seconds >= RESTART_SECONDS)
 
 
 def clear_failure(store: Store, identity: str) -> None:
