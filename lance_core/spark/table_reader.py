@@ -13,23 +13,26 @@ with 100,000 tasks over 100,000 fragments would be more bytes than the rows. Not
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.arrays import Addresses
 from lance_core.dataset.indexing.serve import serve
 from lance_core.dataset.scan.index_policy import IndexPolicy
 from lance_core.dataset.scan.plan import ScanPlan, plan_scan
-from lance_core.dataset.scan.projection import plan_parts
+from lance_core.dataset.scan.projection import Projection, plan_parts
 from lance_core.dataset.scan.sinks import scan
+from lance_core.dataset.scan.take import take_addresses
 from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
 from lance_core.errors import InputError
 from lance_core.expr import parse_filter
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
+from lance_core.format.schema import Schema
 from lance_core.io.resolve import resolve_store
 from lance_core.jobs.sources.conform import Conformer
 from lance_core.runs import runs_within
@@ -41,7 +44,7 @@ _MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
 _GUESSED_ROW_BYTES = 100
 
 
-FRAGMENT, _ADDRESS = "_fragid", "_rowaddr"
+FRAGMENT, ADDRESS = "_fragid", "_rowaddr"
 """The number of a row's fragment, which lance-spark has as a column: the upper half of the row's address."""
 
 
@@ -52,6 +55,18 @@ class FragmentGroup:
     start: int
     end: int
     described: tuple[bytes, ...] = ()
+
+
+class OpenGroup(NamedTuple):
+    """The fragments of one task, and the version that they are read through."""
+
+    snapshot: Snapshot
+    fragments: Sequence[Fragment]
+
+    @property
+    def num_rows(self) -> int:
+        """Living rows; a filter may leave less of them."""
+        return sum(fragment.num_rows for fragment in self.fragments)
 
 
 class TableReader:
@@ -70,12 +85,11 @@ class TableReader:
         # Where rows have ids of their own, indices answer with ids, and only the whole manifest knows where those are.
         needs_all = snapshot.manifest.uses_stable_row_ids and bool(snapshot.manifest.indices)
         self._manifest = None if needs_all else replace(snapshot.manifest, fragments=())
-        self._columns = _stored(columns)
         self.target = target
         self._num_fragments = len(snapshot.manifest.fragments)
         whole = snapshot.arrow_schema
         # Spark's types know no length of a vector.
-        read = plan_parts(snapshot.manifest.schema, self._columns, target).arrow_schema
+        read = _projection(snapshot.manifest.schema, target).arrow_schema
         asked = pa.schema([read.field(name) if name in whole.names else target.field(name) for name in columns])
         self._size = estimated_size(read=asked, table=whole, fragments=snapshot.manifest.fragments)
         self._filter = options.filter
@@ -143,29 +157,47 @@ class TableReader:
         kept = [group for group in groups if any(item.id in found for item in fragments[group.start : group.end])]
         return kept or groups[:1]
 
-    def _planned(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> ScanPlan:
+    def _planned(self, snapshot: Snapshot, fragments: Sequence[Fragment], target: pa.Schema | None = None) -> ScanPlan:
         """What to read of the fragments; indices answer what they can of the filter."""
         schema = snapshot.manifest.schema
         where = parse_filter(self._filter, snapshot.arrow_schema) if self._filter else None
-        plan = plan_scan(schema, fragments, plan_parts(schema, self._columns, self.target), filter=where)
+        plan = plan_scan(schema, fragments, _projection(schema, self.target if target is None else target), filter=where)
         return serve(snapshot, plan, trust=IndexPolicy(unsealed=self._options.unsealed_indices)).plan
 
     def read(self, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""
-        snapshot, fragments = self._of_group(group)
-        plan = self._planned(snapshot, fragments)
-        conformer = Conformer(self.target, uri=self._options.uri)
-        for batch in scan(snapshot, plan, batch_size=self._options.batch_size):
-            yield conformer.apply(_with_fragment(batch) if FRAGMENT in self.target.names else batch)
+        yield from self.scanned(self.opened(group), self.target)
 
-    def _of_group(self, group: FragmentGroup) -> tuple[Snapshot, Sequence[Fragment]]:
+    def opened(self, group: FragmentGroup) -> OpenGroup:
+        """What one task reads; what has been opened of its files is kept for the next reading of them."""
         if self._manifest is None:
             snapshot = self._snapshot()
-            return snapshot, snapshot.manifest.fragments[group.start : group.end]
+            return OpenGroup(snapshot, snapshot.manifest.fragments[group.start : group.end])
         fragments = tuple(decode_fragment(raw) for raw in group.described)
         store = resolve_store(self._place, self._options.storage)
         manifest = replace(self._manifest, fragments=fragments)
-        return Snapshot(store, manifest, self._options.storage), fragments
+        return OpenGroup(Snapshot(store, manifest, self._options.storage), fragments)
+
+    def scanned(self, opened: OpenGroup, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The columns of `target`, in its types, of the rows that the filter selects."""
+        plan = self._planned(opened.snapshot, opened.fragments, target)
+        conform = self._conform(target)
+        for batch in scan(opened.snapshot, plan, batch_size=self._options.batch_size):
+            yield conform(batch)
+
+    def taken(self, opened: OpenGroup, addresses: Addresses) -> Iterator[pa.RecordBatch]:
+        """The rows at ascending addresses, as `read` has them; nothing else of the columns is read."""
+        projection = _projection(opened.snapshot.manifest.schema, self.target)
+        table = take_addresses(opened.snapshot, addresses, projection)
+        conform = self._conform(self.target)
+        for batch in table.to_batches(max_chunksize=self._options.batch_size):
+            yield conform(batch)
+
+    def _conform(self, target: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        conformer = Conformer(target, uri=self._options.uri)
+        if FRAGMENT in target.names:
+            return lambda batch: conformer.apply(_with_fragment(batch))
+        return conformer.apply
 
     def filter_also(self, text: str | None) -> None:
         """Read only rows that satisfy `text` as well as the filter of the options; None takes an earlier `text` back."""
@@ -186,14 +218,14 @@ class TableReader:
         return {**self.__dict__, "_opened": None}
 
 
-def _stored(columns: Sequence[str]) -> list[str]:
-    """What is read for some columns."""
-    needed = [*columns, _ADDRESS] if FRAGMENT in columns else columns
-    return [name for name in dict.fromkeys(needed) if name != FRAGMENT]
+def _projection(schema: Schema, target: pa.Schema) -> Projection:
+    """What is read of a table for the columns of `target`."""
+    needed = [*target.names, ADDRESS] if FRAGMENT in target.names else target.names
+    return plan_parts(schema, [name for name in dict.fromkeys(needed) if name != FRAGMENT], target)
 
 
 def _with_fragment(batch: pa.RecordBatch) -> pa.RecordBatch:
-    addresses: Any = batch.column(_ADDRESS).cast(pa.int64())
+    addresses: Any = batch.column(ADDRESS).cast(pa.int64())
     return batch.append_column(FRAGMENT, pc.shift_right(addresses, pa.scalar(32, pa.int64())).cast(pa.int32()))
 
 

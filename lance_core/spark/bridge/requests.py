@@ -22,9 +22,9 @@ import base64
 import json
 import pickle  # nosec B403: only what this application's own driver made and Spark carried, as any function of PySpark
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +41,16 @@ from lance_core.spark.bridge import catalog
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import all_to_sql, to_sql
 from lance_core.spark.bridge.statements import rewrite
+from lance_core.spark.column_totals import TotalsReader, parse_totals
 from lance_core.spark.edit_writer import ADDRESS_FIELD, EditWriter, RowChanges
 from lance_core.spark.options import SourceOptions, parse_options, refuse_search
 from lance_core.spark.searches import SearchReader, search_of
 from lance_core.spark.table_reader import FragmentGroup, TableReader, open_read_snapshot, read_schema
 from lance_core.spark.table_writer import TableWriter, asked_by_statement, publish, table_of
+from lance_core.spark.top_rows import TopReader, parse_keys
 
 Request = Mapping[str, Any]
+Reader: TypeAlias = TableReader | TopReader | TotalsReader | SearchReader
 _T = TypeVar("_T")
 _OF_QUERIES = frozenset({"checkpointlocation", "queryname"})
 """What Spark keeps of itself among the options of a stream."""
@@ -86,30 +89,34 @@ def _open(request: Request) -> Mapping[str, Any]:
 
 
 def _plan(request: Request) -> Mapping[str, Any]:
-    from pyspark.sql.types import StructType
-
-    from lance_core.spark.types import arrow_schema
-
-    options = parse_options(request["options"])
-    schema = StructType.fromJson(json.loads(request["schema"]))
-    target = arrow_schema(schema)
+    options, target = parse_options(request["options"]), _target(request)
     search, at = search_of(options), _at(request)
     if search is not None and at is not None:
         found = SearchReader(options, search, target, at=at)
-        return {
-            "reader": _packed(found),
-            "groups": [_packed(FragmentGroup(0, 0))],
-            "rows": found.num_rows,
-            "bytes": found.size,
-        }
-    reader = TableReader(options, target.names, target, at=at)
+        return _planned(found, [FragmentGroup(0, 0)], rows=found.num_rows, size=found.size)
+    totals, top = request.get("totals"), request.get("top")
+    read = target if totals is None else _schema_of(totals["columns"])
+    reader = TableReader(options, read.names, read, at=at)
     known = [to_sql(described, reader.arrow_schema) for described in request["filters"]]
     reader.filter_also(" AND ".join(text for text in known if text is not None) or None)
     groups = reader.groups(parallelism=max(1, int(request["parallelism"])))
     size, rows = reader.size_of(groups), reader.rows_of(groups)
+    if totals is not None:
+        groups = groups or [FragmentGroup(0, 0)]  # one row says that there are none
+        part = TotalsReader(reader, parse_totals(totals["of"]), target)
+        return _planned(part, groups, rows=len(groups), size=size * len(groups) // max(1, rows))
+    if top is not None:
+        most = int(top["most"])
+        first = TopReader(reader, _schema_of(top["columns"]), parse_keys(top["order"]), most)
+        given = min(rows, most * len(groups))
+        return _planned(first, groups, rows=given, size=size * given // max(1, rows))
     limit = int(request["limit"])
     if limit >= 0 and not reader.is_filtered:
         groups = reader.first_groups(groups, rows=limit)
+    return _planned(reader, groups, rows=rows, size=size)
+
+
+def _planned(reader: Reader, groups: Sequence[FragmentGroup], *, rows: int, size: int) -> Mapping[str, Any]:
     return {"reader": _packed(reader), "groups": [_packed(group) for group in groups], "rows": rows, "bytes": size}
 
 
@@ -206,11 +213,16 @@ def _begin_edit(request: Request) -> Mapping[str, Any]:
 
 
 def _target(request: Request) -> pa.Schema:
+    return _schema_of(request["schema"])
+
+
+def _schema_of(words: str) -> pa.Schema:
+    """Of Spark's JSON of a `StructType`."""
     from pyspark.sql.types import StructType
 
     from lance_core.spark.types import arrow_schema
 
-    return arrow_schema(StructType.fromJson(json.loads(request["schema"])))
+    return arrow_schema(StructType.fromJson(json.loads(words)))
 
 
 def _arrow(schema: pa.Schema) -> str:
@@ -288,9 +300,9 @@ def _unpacked(kind: type[_T], words: str) -> _T:
     return found
 
 
-def _unpacked_reader(words: str) -> TableReader | SearchReader:
+def _unpacked_reader(words: str) -> Reader:
     found = _unpacked(object, words)
-    if not isinstance(found, (TableReader, SearchReader)):
+    if not isinstance(found, (TableReader, TopReader, TotalsReader, SearchReader)):
         raise InputError(f"expected a reader, got a {type(found).__name__}")
     return found
 

@@ -29,15 +29,18 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
   private final String at;
   private final ArrayNode filters;
   private final int limit;
+  /** Null where the rows themselves are read. */
+  private final Summary summary;
   private Planner.Plan planned;
   private final ThreadLocal<ArrayNode> found = new ThreadLocal<>();
 
-  LanceScan(StructType read, Map<String, String> options, String at, ArrayNode filters, int limit) {
+  LanceScan(StructType read, Map<String, String> options, String at, ArrayNode filters, int limit, Summary summary) {
     this.read = read;
     this.options = options;
     this.at = at;
     this.filters = filters;
     this.limit = limit;
+    this.summary = summary;
   }
 
   private synchronized Planner.Plan plan() {
@@ -48,7 +51,7 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
   }
 
   private Planner.Plan plan(ArrayNode all) {
-    return Planner.plan(options, at, read, all, limit, SparkSession.active().sparkContext().defaultParallelism());
+    return Planner.plan(options, at, read, all, limit, summary, SparkSession.active().sparkContext().defaultParallelism());
   }
 
   @Override
@@ -59,7 +62,7 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
   @Override
   public String description() {
     return "lance (" + String.join(", ", read.fieldNames()) + "), " + filters.size() + " filters"
-        + (limit < 0 ? "" : ", limit " + limit);
+        + (limit < 0 ? "" : ", limit " + limit) + (summary == null ? "" : ", " + summary.text);
   }
 
   /** The batch that was meant when this thread has just told what else rows must satisfy, else of all rows. */
@@ -72,11 +75,11 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
 
   /**
    * Columns whose values are compared here as Spark compares them. None of the rows that a statement changes: Spark would look
-   * for these rows twice, to tell us their very addresses.
+   * for these rows twice, to tell us their very addresses. None where the first rows are wanted: they would be others.
    */
   @Override
   public NamedReference[] filterAttributes() {
-    if (Arrays.asList(read.fieldNames()).contains(LanceTable.SystemColumn.ADDRESS)) {
+    if (summary != null || Arrays.asList(read.fieldNames()).contains(LanceTable.SystemColumn.ADDRESS)) {
       return new NamedReference[0];
     }
     return Arrays.stream(read.fields()).filter(field -> Predicates.compares(field.dataType()))
@@ -138,7 +141,7 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
   }
 
   private List<Object> identity() {
-    return Arrays.asList(read, options, at, filters, limit);
+    return Arrays.asList(read, options, at, filters, limit, summary);
   }
 
   /** The rows that also satisfy what a query has found out; its tasks have a reader of their own. */

@@ -52,11 +52,15 @@ final class Planner {
     }
   }
 
-  static Plan plan(Map<String, String> options, String at, StructType read, ArrayNode filters, int limit, int parallelism) {
+  static Plan plan(Map<String, String> options, String at, StructType read, ArrayNode filters, int limit,
+      Summary summary, int parallelism) {
     ObjectNode request = atVersion(request("plan", options), at);
     request.put("schema", read.json());
     request.set("filters", filters);
     request.put("limit", limit);
+    if (summary != null) {
+      request.set(summary.name, summary.described);
+    }
     request.put("parallelism", parallelism);
     return new Plan(Workers.askAgain(request));
   }
