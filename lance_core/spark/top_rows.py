@@ -164,8 +164,7 @@ class TopReader:
     def read(self, group: FragmentGroup) -> Iterator[pa.RecordBatch]:
         """At most `most` rows of a group, or all of one that has not many more."""
         opened = self.rows.opened(group)
-        is_told_apart = not opened.snapshot.manifest.schema.has_column(ADDRESS)
-        if opened.num_rows < self.most * _WORTH_IT or not is_told_apart:
+        if opened.num_rows < self.most * _WORTH_IT:
             yield from self.rows.scanned(opened, self.rows.target)
             return
         first = TopRows(self.keys, self.most)

@@ -24,6 +24,8 @@ MODULES = (
     "test_spark_catalog.py",
     "test_spark_worker_kills.py",
 )
+APART = ("test_spark_top.py",)
+"""Of many queries: in a JVM of its own, beside that of the others."""
 
 ENABLE = """
 import sys, threading
@@ -55,7 +57,8 @@ spark.stop()
 """
 
 
-def test_the_source_and_the_bridge_in_a_session_that_has_it() -> None:
+@pytest.mark.parametrize("modules", [MODULES, APART], ids=["source", "top"])
+def test_the_source_and_the_bridge_in_a_session_that_has_it(modules: tuple[str, ...]) -> None:
     command = [
         sys.executable,
         "-m",
@@ -65,7 +68,7 @@ def test_the_source_and_the_bridge_in_a_session_that_has_it() -> None:
         "not slow",
         "-p",
         "no:cacheprovider",
-        *(str(HERE / name) for name in MODULES),
+        *(str(HERE / name) for name in modules),
     ]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "LANCE_TEST_BRIDGE": "1"}, capture_output=True, text=True, timeout=900
