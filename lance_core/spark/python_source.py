@@ -103,7 +103,8 @@ class LanceReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One task for each group of neighbouring fragments."""
-        return [FragmentPartition(group) for group in self._reader.groups()]
+        # Of no partition Spark makes one that is None.
+        return [FragmentPartition(group) for group in self._reader.groups() or [FragmentGroup(0, 0)]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The batches of one task, in the types that Spark takes."""

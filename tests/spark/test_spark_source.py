@@ -54,6 +54,12 @@ def read(registered, uri):
     return registered.read.format("lance").load(uri)
 
 
+def test_a_table_without_fragments_has_no_rows(registered, tmp_path) -> None:
+    where = str(tmp_path / "empty.lance")
+    lance.write_dataset(TABLE.slice(0, 0), where, data_storage_version="2.2")
+    assert registered.read.format("lance").load(where).select("id", "s").collect() == []
+
+
 def test_rows_and_types(read) -> None:
     rows = {row["id"]: row.asDict(recursive=True) for row in read.collect()}
     assert sorted(rows) == [i for i in range(20) if i != 5]
