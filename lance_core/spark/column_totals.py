@@ -4,8 +4,8 @@
 
     count(*), count(b), min(a), max(a)   ->   3, 2, -1.0, NaN          min and max are null where a column has no value
 
-NaN is above all other numbers, as Spark has it. Nothing is taken from statistics: data files of the format have none, and
-an index may be older than its table.
+NaN is above all other numbers, as Spark has it. Nothing is taken from statistics: data files from 2.0 on
+have none, and an index may be older than its table.
 """
 
 from __future__ import annotations
