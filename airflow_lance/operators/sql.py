@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lance_core.jobs.api import Runner
     from lance_core.jobs.specs.spec import JobSpec
     from lance_core.jobs.specs.sql import Engine
-    from lance_core.jobs.specs.statement import Statement
+    from lance_core.jobs.specs.sql_reader import Statement
 
 
 _EXECUTIONS = ("local", "spark-submit", "spark-connect")
@@ -204,7 +204,8 @@ class LanceSqlOperator(LanceStageOperator):
         try:
             tables = read_tables(self.tables)
             changed = self._statement().target
-        except InputError:  # a template, or a mistake that is named when the arguments are checked
+        # A template, a mistake that is named when the arguments are checked, or a machine that only parses DAGs.
+        except (InputError, ModuleNotFoundError):
             return ""
         return next((table.uri for name, table in tables.items() if table.uri and changed in ("", name)), "")
 

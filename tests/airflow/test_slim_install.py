@@ -30,6 +30,7 @@ from datetime import datetime, timezone
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 from airflow_lance.operators.append import LanceAppendOperator
+from airflow_lance.operators.sql import LanceSqlOperator
 from airflow_lance.operators.transaction import LanceTransaction
 from airflow_lance.sensors.rows import LanceRowsSensor
 
@@ -37,6 +38,7 @@ with DAG("slim", start_date=datetime(2013, 1, 1, tzinfo=timezone.utc), schedule=
     with LanceTransaction("load", uri="/nowhere/t.lance"):
         append = LanceAppendOperator(task_id="append", uri="/nowhere/t.lance", source={"format": "csv", "paths": ["/x.csv"]},
                                      execution="local")
+    LanceSqlOperator(task_id="sql", sql="DELETE FROM t WHERE id = 1", tables={"t": "/nowhere/t.lance"})
     LanceRowsSensor(task_id="wait", uri="/nowhere/t.lance", min_rows=1)
 for task in dag.tasks:
     task.resolve_template_files()

@@ -1,4 +1,4 @@
-"""The spec of a SQL statement over several tables. Standard library only.
+"""The spec of a SQL statement over several tables. Light to import; sqlglot is when a statement is read.
 
 ::
 
@@ -17,8 +17,9 @@ from lance_core.jobs.specs.definition import SqlSpec
 from lance_core.jobs.specs.edits import DeleteSpec, ReplaceWhereSpec, UpdateSpec
 from lance_core.jobs.specs.merge import MergeSpec
 from lance_core.jobs.specs.spec import AppendSpec, JobSpec, OverwriteSpec, SourceSpec, from_plain, read_spec
-from lance_core.jobs.specs.sql_tokens import DUCKDB, SPARK, Dialect
-from lance_core.jobs.specs.statement import Statement, names_in, read_statement
+from lance_core.jobs.specs.sql_reader import Statement
+from lance_core.jobs.specs.sql_tokens import DUCKDB, SPARK, Dialect, names_in
+from lance_core.jobs.specs.statement import read_statement
 
 LANCE = "lance"
 _SPECS: Mapping[str, type[JobSpec]] = {

@@ -1,4 +1,4 @@
-"""Takes a SQL statement apart from the left. Standard library only.
+"""Takes a SQL statement apart from the left.
 
 Queries and expressions that an engine evaluates are slices of the statement, so they stay as they were written. Conditions
 and expressions over the table's own rows become our filters (`as_filter`).

@@ -5,61 +5,50 @@
     tokens_of('SELECT "a b" FROM t', DUCKDB)    "..." is a name, E'...' and $$...$$ are texts
     tokens_of("SELECT `a b` FROM t", SPARK)     `...` is a name, "..." and r'...' are texts, in which \\ escapes
 
-Standard library only: a DAG file may import this.
+sqlglot cuts the text, and is imported when the first one is cut: a DAG file may import this.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from lance_core.errors import InputError
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an engine writes names and texts, and what fails a query from inside of an expression."""
+    """How an engine writes names, and what fails a query from inside of an expression."""
 
     engine: str
-    token: re.Pattern[str]
     quote: str
     fail: str
-    escapes: bool
 
     def quoted(self, name: str) -> str:
         """A name that no keyword is."""
         return self.quote + name.replace(self.quote, self.quote * 2) + self.quote
 
 
-_NUMBER = r"\d\w*(?:\.\d\w*)?(?:(?<=[eE])[-+]\d\w*)?"
-"""With an engine's letters behind it; or a name that begins with a digit, where an engine has such."""
+DUCKDB = Dialect("duckdb", '"', "error")
+SPARK = Dialect("spark", "`", "raise_error")
+_TEXTS = ("STRING", "RAW_STRING", "BYTE_STRING", "HEREDOC_STRING")
+_KINDS = {"VAR": "word", "IDENTIFIER": "name", **dict.fromkeys(_TEXTS, "text")}
 
 
-def _pattern(texts: str, names: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<text>{texts})|(?P<name>{names})|(?P<word>[^\W\d]\w*)|(?P<other>{_NUMBER}|.)",
-        re.DOTALL,
-    )
+@cache
+def _tokenizer(engine: str) -> Any:
+    """sqlglot's for an engine; keywords are words like others for it, and longer signs are several."""
+    from sqlglot.dialects.dialect import Dialect as Known
 
-
-DUCKDB = Dialect(
-    "duckdb",
-    _pattern(r"'(?:[^']|'')*'|[eE]'(?:[^'\\]|''|\\.)*'|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$", r"\"(?:[^\"]|\"\")*\"|`[^`]*`"),
-    '"',
-    "error",
-    False,
-)
-SPARK = Dialect(
-    "spark",
-    _pattern(r"[rR]'[^']*'|[rR]\"[^\"]*\"|'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", r"`(?:[^`]|``)*`"),
-    "`",
-    "raise_error",
-    True,
-)
-_ESCAPED: Mapping[str, str] = {
-    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "\\": "\\", "'": "'", '"': '"',
-}  # fmt: skip
+    own = {"IDENTIFIERS": ["`"], "STRING_ESCAPES": ["\\", "'", '"']}
+    if engine == "duckdb":
+        own = {"IDENTIFIERS": ['"', "`"], "STRING_ESCAPES": ["'"], "BYTE_STRING_ESCAPES": ["'", "\\"]}
+    known = Known.get_or_raise(engine).tokenizer_class
+    return type("Words", (known,), {"KEYWORDS": {}, "NUMERIC_LITERALS": {}, **own})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +57,8 @@ class Token:
 
     kind: str
     text: str
+    value: str
+    """What a text or a name in quotes says."""
     depth: int
     """In how many parentheses it is; both signs of a pair are inside."""
     gap: bool
@@ -84,32 +75,34 @@ class Token:
     @property
     def name(self) -> str:
         """The name that it is; "" for none."""
-        if self.kind == "name":
-            sign = self.text[0]
-            return self.text[1:-1].replace(sign * 2, sign)
-        return self.text if self.kind == "word" else ""
+        return self.value if self.kind in ("name", "word") else ""
 
 
 def tokens_of(sql: str, dialect: Dialect = DUCKDB, *, may_be_several: bool = False) -> list[Token]:
-    """The tokens of one statement, without comments and the semicolon that ends it. InputError when there are several, and
-    for a parenthesis that none opens."""
+    """The tokens of one statement, without comments and the semicolon that ends it. InputError when there are several, for
+    a parenthesis that none opens, and for what is not closed."""
+    from sqlglot.errors import TokenError
+
+    text, scanner = f"{sql}\n;", _tokenizer(dialect.engine)(dialect=dialect.engine)
+    with suppress(TokenError):  # what was cut is told by the tokens
+        scanner.tokenize(text)
     found: list[Token] = []
-    depth, gap = 0, False
-    for match in dialect.token.finditer(sql):
-        kind, text = str(match.lastgroup), match.group()
-        if kind == "space":
-            gap = True
-            continue
-        depth += text == "("
-        found.append(Token(kind, text, depth, gap, match.start(), match.end()))
-        depth -= text == ")"
+    depth = end = 0
+    for known in scanner.tokens:
+        start, gap, end = known.start, known.start > end, known.end + 1
+        depth += text[start] == "("
+        kind = "other" if text[start].isdecimal() else _KINDS.get(known.token_type.name, "other")
+        found.append(Token(kind, text[start:end], known.text, depth, gap, start, end))
+        depth -= text[start] == ")"
         if depth < 0 and not may_be_several:  # it would close one that is put around a part
             raise InputError("the statement: a parenthesis is closed that none opens", cure="Take it away, or open it.")
-        gap = False
+    is_closed = end == len(text)
     while found and found[-1].text == ";":
         found.pop()
     if not may_be_several and any(token.text == ";" for token in found):
         raise InputError("one statement at a time, got several", cure="Give each statement a task of its own.")
+    if not may_be_several and not is_closed:
+        raise InputError("the statement: a text, a name in quotes or a comment is not closed")
     return found
 
 
@@ -147,22 +140,16 @@ def split(tokens: Sequence[Token], sign: str) -> list[list[Token]]:
 
 def literal(token: Token, dialect: Dialect) -> str:
     """A text as Lance's own SQL writes it."""
-    return "'" + spark_text(token).replace("'", "''") + "'" if dialect.escapes else token.text
+    return "'" + spark_text(token).replace("'", "''") + "'" if dialect is SPARK else token.text
 
 
 def spark_text(token: Token) -> str:
     """What a text of Spark's SQL says. InputError for an escape that is none of its plain ones."""
-    if token.text[0] in "rR":
-        return token.text[2:-1]
-    sign = token.text[0]
-    return re.sub(r"\\(.)", _unescaped, token.text[1:-1].replace(sign * 2, sign), flags=re.DOTALL)
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    found = _ESCAPED.get(match[1])
-    if found is None:
+    escapes = [] if token.text[0] in "rR" else re.findall(r"\\.", token.text, re.DOTALL)
+    found = next((escape for escape in escapes if escape[1] not in "ntrb\\'\""), None)
+    if found is not None:
         raise InputError(
-            f"the text holds the escape {match[0]!r}, which a condition over the table's own rows cannot have",
+            f"the text holds the escape {found!r}, which a condition over the table's own rows cannot have",
             cure="Write the character itself.",
         )
-    return found
+    return token.value

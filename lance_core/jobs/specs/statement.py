@@ -1,4 +1,4 @@
-"""SQL statements that change a table, read into the work that does it. Standard library only: a DAG file may import this.
+"""SQL statements that change a table, read into the work that does it. A DAG file may import this.
 
 ::
 
@@ -18,16 +18,9 @@ from __future__ import annotations
 
 from lance_core.errors import InputError
 from lance_core.jobs.specs.sql_reader import NOTHING, QUERY, Statement, StatementReader, as_filter, has_query
-from lance_core.jobs.specs.sql_tokens import DUCKDB, Dialect, names_in
-from lance_core.jobs.specs.statement_keys import (
-    delete_by_query,
-    delete_using,
-    update_by_query,
-    update_from,
-)
+from lance_core.jobs.specs.sql_tokens import DUCKDB, Dialect
+from lance_core.jobs.specs.statement_keys import delete_by_query, delete_using, update_by_query, update_from
 from lance_core.jobs.specs.statement_merge import read_merge
-
-__all__ = ["SUPPORTED", "Statement", "names_in", "read_statement"]
 
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE"})
 SUPPORTED = "SELECT, INSERT, UPDATE, DELETE, MERGE and CREATE OR REPLACE TABLE ... AS"

@@ -30,13 +30,6 @@ Keys = Sequence[tuple[str, str]]
 Values = Mapping[str, Sequence[Token]]
 
 _CURE = "Compare a key column of {0} with one of the other tables, such as {1}.id = s.id, in the WHERE."
-_PLAIN = frozenset(
-    {
-        "NULL", "TRUE", "FALSE", "CASE", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "NOT", "IS", "IN", "LIKE", "BETWEEN",
-        "CURRENT_DATE", "CURRENT_TIMESTAMP",
-    }
-)  # fmt: skip
-"""Words of an expression that name no column."""
 
 
 def update_from(
@@ -47,7 +40,7 @@ def update_from(
     _refuse_keys(updates, keys)
     theirs = _tables(source, named)
     fields = {**NOTHING, "on": [key for key, _ in keys], "when_matched": "update"}
-    if all(reads_only(tokens, theirs) for tokens in (*updates.values(), *rest)):
+    if reads_only(reader, (*updates.values(), *rest), theirs):
         told = (*(f"{text} AS {_name(reader, key)}" for key, text in keys), *values(reader, updates))
         return reader.select(", ".join(told), reader.text(source) + _where(reader, rest)), fields
     columns = (*guarded(reader, named, [key for key, _ in keys]), *values(reader, updates))
@@ -63,7 +56,7 @@ def update_by_query(
     _refuse_keys(updates, [(key, "")])
     fields = {**NOTHING, "on": [key], "when_matched": "update"}
     name = _name(reader, key)
-    if inner and all(reads_only(tokens, set()) for tokens in updates.values()):
+    if inner and reads_only(reader, updates.values(), set()):
         rows = f"({_distinct(reader, key, inner)}) AS rows_of_keys"
         return reader.select(", ".join((name, *values(reader, updates))), rows), fields
     columns = (*guarded(reader, named, [key]), *values(reader, updates))
@@ -79,7 +72,7 @@ def delete_using(
     theirs = _tables(source, named)
     names = [key for key, _ in keys]
     fields = {"on": names, "when_matched": "delete"}
-    if all(reads_only(tokens, theirs) for tokens in rest):
+    if reads_only(reader, rest, theirs):
         told = ", ".join(f"{text} AS {_name(reader, key)}" for key, text in keys)
         return reader.select(f"DISTINCT {told}", reader.text(source) + _where(reader, rest)), fields
     rows = f"{with_copies(reader, named, names)}, {reader.text(source)}{_where(reader, [where or ()])}"
@@ -120,27 +113,19 @@ def with_copies(reader: StatementReader, named: Named, keys: Iterable[str]) -> s
     return f"{target} AS {alias} LEFT JOIN ({counted}) AS lance_keys ON {same}"
 
 
-def reads_only(tokens: Sequence[Token], theirs: set[str]) -> bool:
-    """Whether an expression is known to read no other tables than those; a plain column name may be anybody's."""
-    number = 0
-    while number < len(tokens):
-        token, after = tokens[number], tokens[number + 1].text if number + 1 < len(tokens) else ""
-        if token.name in theirs and after == ".":
-            number += 2
-            while number + 2 < len(tokens) and tokens[number + 1].text == ".":
-                number += 2
-        elif token.word == "AS" or (token.text == ":" and after == ":"):  # a type comes next
-            number += 1 if token.word else 2
-        elif token.word == "SELECT" or (token.name and after != "(" and not _is_plain(tokens, number)):
-            return False
-        number += 1
-    return True
+def reads_only(reader: StatementReader, parts: Iterable[Sequence[Token]], theirs: set[str]) -> bool:
+    """Whether expressions are known to read no other tables than those; a plain column name may be anybody's."""
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
 
-
-def _is_plain(tokens: Sequence[Token], number: int) -> bool:
-    """Whether a word is no name: one of the language, or the type of a text, as in DATE '2026-01-01'."""
-    is_type = number + 1 < len(tokens) and tokens[number].kind == "word" and tokens[number + 1].kind == "text"
-    return is_type or tokens[number].word in _PLAIN
+    try:
+        trees = [parse_one(f"({reader.text(tokens)}\n)", dialect=reader.dialect.engine) for tokens in parts]
+    except (SqlglotError, RecursionError):  # valid for the engine, which has its own parser
+        return False
+    if any(tree.find(exp.Query) for tree in trees):
+        return False
+    names = (name.parent for tree in trees for name in tree.find_all(exp.Identifier) if name.arg_key != "expression")
+    return all(isinstance(of, exp.Column) and len(of.parts) > 1 and of.parts[0].name in theirs for of in names)
 
 
 def pair_of(part: Sequence[Token], own: set[str]) -> tuple[str, Sequence[Token]] | None:

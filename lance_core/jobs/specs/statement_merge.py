@@ -1,4 +1,4 @@
-"""MERGE INTO, read into a merge by key and the query that gives its rows. Standard library only.
+"""MERGE INTO, read into a merge by key and the query that gives its rows.
 
 ::
 
@@ -188,7 +188,7 @@ def _rows_of_lists(merge: _Merge) -> str:
     if not changed:
         raise InputError("MERGE: UPDATE SET changes nothing but keys", cure="Omit the clause.")
     same = insert is None or _texts(added) == _texts(changed)
-    if same and merge.update_condition is None and all(reads_only(item, {merge.theirs}) for item in changed.values()):
+    if same and merge.update_condition is None and reads_only(reader, changed.values(), {merge.theirs}):
         return reader.select(", ".join((*merge.key_columns, *values(reader, changed))), merge.source + _chosen(merge))
     if merge.update_condition is not None and merge.by_source:
         raise InputError(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from lance_core.errors import InputError
+from lance_core.jobs.specs.sql_tokens import SPARK
 from lance_core.jobs.specs.statement import read_statement
 
 FORMS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
@@ -87,9 +90,21 @@ FORMS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     ),
 }
 
+BY_OTHERS_ALONE = [
+    "s.n", "upper(s.name)", "s.n + INTERVAL 1 DAY", "DATE '2026-01-01'", "CAST(s.n AS INT)", "s.a.b.c", "CURRENT_DATE",
+    "CASE WHEN s.n > 1 THEN 'u.n' ELSE s.x END",
+]  # fmt: skip
+BY_ITS_OWN = [
+    "u.n", "n", "s.n + n", "(SELECT 1)", "upper(n)", "n.upper()", "list_transform(s.l, x -> x + n)", "load", "call", "show",
+    "set n", "s.n IN u", "s.a[n]", "s.n +", "EXISTS (FROM u)", "date",
+]  # fmt: skip
+"""Or by what may be its own, or what cannot be told."""
+
 REFUSED = {
     "": "must begin with one of",
     "DROP TABLE x": "got DROP",
+    "DELETE FROM t /* WHERE id = 1": "a text, a name in quotes or a comment is not closed",
+    "DELETE FROM t WHERE id = 'x": "a text, a name in quotes or a comment is not closed",
     "SELECT 1; SELECT 2": "one statement at a time",
     "CREATE TABLE x AS SELECT 1": "expected OR, got TABLE",
     "INSERT INTO t": "expected a query, got the end",
@@ -140,3 +155,48 @@ def test_a_statement_becomes_a_job(sql: str) -> None:
 def test_what_has_no_job_is_refused(sql: str) -> None:
     with pytest.raises(InputError, match=REFUSED[sql]):
         read_statement(sql)
+
+
+@pytest.mark.parametrize("expression", BY_OTHERS_ALONE + BY_ITS_OWN)
+def test_the_table_is_read_where_an_expression_may_need_it(expression: str) -> None:
+    query = read_statement(f"UPDATE users u SET x = {expression} FROM s WHERE u.id = s.id").query
+    assert ("lance_copies" in query) == (expression in BY_ITS_OWN)
+    assert f"({expression}\n)" in query
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("'a\\tb'", "'a\tb'"),
+        ("'it''s'", "'it''s'"),
+        ("'it\\'s'", "'it''s'"),
+        ('"it\'s"', "'it''s'"),
+        ("r'a\\q'", "'a\\q'"),
+        ("'a\\\\q'", "'a\\q'"),
+        ("x'00'", "x'00'"),
+        ("`a``b`", "`a`b`"),
+        ("1.5D", "1.5D"),
+    ],
+)
+def test_texts_of_spark_become_those_of_a_filter(text: str, said: str) -> None:
+    told = read_statement(f"DELETE FROM t WHERE a = {text} /* a /* nested */ comment */ AND b", SPARK)
+    assert told.fields == {"predicate": f"a = {said} AND b"}
+
+
+@pytest.mark.parametrize("escape", ["\\%", "\\_", "\\q", "\\u0041", "\\0", "\\101"])
+def test_an_escape_of_spark_that_no_filter_has_is_refused(escape: str) -> None:
+    with pytest.raises(InputError, match="holds the escape"):
+        read_statement(f"DELETE FROM t WHERE a = 'x{escape}'", SPARK)
+
+
+def test_reading_a_statement_imports_its_parser_and_nothing_before_does() -> None:
+    script = """
+import sys
+from airflow_lance.operators.sql import LanceSqlOperator
+from lance_core.jobs.specs.sql import sql_spec
+from lance_core.jobs.specs.statement import read_statement
+assert "sqlglot" not in sys.modules
+read_statement("SELECT 1")
+assert "sqlglot" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
