@@ -84,7 +84,7 @@ def tokens_of(sql: str, dialect: Dialect = DUCKDB, *, may_be_several: bool = Fal
     from sqlglot.errors import TokenError
 
     text, scanner = f"{sql}\n;", _tokenizer(dialect.engine)(dialect=dialect.engine)
-    with suppress(TokenError):  # what was cut is told by the tokens
+    with suppress(TokenError):  # the tokens show how far it came
         scanner.tokenize(text)
     found: list[Token] = []
     depth = end = 0
