@@ -47,6 +47,10 @@ class LanceAddColumnsOperator(LanceStageOperator):
         rows_per_task: a task takes fragments of about so many rows. (templated)
         batch_size: rows of one batch. (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: a column that exists where `if_exists` says "fail", SQL that does not fit the columns, or a
+            function that fails.
     """
 
     spec = "lance_core.jobs.specs.edits:AddColumnsSpec"

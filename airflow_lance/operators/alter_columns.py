@@ -19,6 +19,9 @@ class LanceAlterColumnsOperator(LanceImmediateOperator):
     Args:
         alterations: for each column `{"path": ...}` with some of `"name"`, `"data_type"` (as in Spark DDL), `"nullable"`.
             (templated)
+
+    Raises:
+        AirflowFailException: no such column, or a type that its values do not fit.
     """
 
     spec = "lance_core.jobs.specs.definition:AlterColumnsSpec"

@@ -17,6 +17,9 @@ class LanceAppendOperator(LanceWriteOperator):
 
     Args:
         create: create the table with the first append that is committed, if there is none yet.
+
+    Raises:
+        AirflowFailException: no such table and not `create`, or rows that do not fit its columns.
     """
 
     spec = "lance_core.jobs.specs.spec:AppendSpec"

@@ -23,6 +23,9 @@ class LanceBranchOperator(LanceImmediateOperator):
         version: the version to begin at; None is the newest. (templated)
         tag: begin at what this tag stands for. (templated)
         from_branch: the branch that `version` is of; None is the main line. (templated)
+
+    Raises:
+        AirflowFailException: a branch of that name that begins elsewhere, or no such version or tag.
     """
 
     spec = "lance_core.jobs.specs.maintenance:BranchSpec"

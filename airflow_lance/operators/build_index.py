@@ -25,6 +25,10 @@ class LanceBuildIndexOperator(LanceStageOperator):
         rows_per_segment: one segment, and one task, for fragments with about so many rows; None makes one segment of
             all. (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: no such column, an index of that name and not `replace`, or parameters that its kind does not
+            take.
     """
 
     spec = "lance_core.jobs.specs.indices:BuildIndexSpec"

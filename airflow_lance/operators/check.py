@@ -22,6 +22,9 @@ class LanceCheckOperator(LanceImmediateOperator):
         checks: gates as for `LanceCommitOperator`, or those of `airflow_lance.checks`. (templated)
         version: a version, a tag, or "triggering": that of the asset event which triggered this run; None is the newest.
             (templated)
+
+    Raises:
+        AirflowFailException: a check that the table does not pass, or no such version.
     """
 
     spec = "lance_core.jobs.specs.definition:CheckSpec"

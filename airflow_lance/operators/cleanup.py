@@ -28,6 +28,10 @@ class LanceCleanupOperator(LanceImmediateOperator):
         delete_unverified: files of no version go at once, not after seven days. Only when no other writer is at work.
         error_if_tagged_old_versions: fail when an old version is tagged, instead of keeping it.
         explain: only report what would go.
+
+    Raises:
+        InputError: an age that is no number of days.
+        AirflowFailException: a tagged version is old, and `error_if_tagged_old_versions`.
     """
 
     spec = "lance_core.jobs.specs.maintenance:CleanupSpec"

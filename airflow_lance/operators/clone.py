@@ -22,6 +22,9 @@ class LanceCloneOperator(LanceImmediateOperator):
         target: the clone's full uri. (templated)
         version: a version or a tag; None is the newest. (templated)
         depth: "shallow" refers to this table's files, "deep" copies them.
+
+    Raises:
+        AirflowFailException: no such table, version or tag.
     """
 
     spec = "lance_core.jobs.specs.definition:CloneSpec"

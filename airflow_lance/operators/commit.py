@@ -47,6 +47,12 @@ class LanceCommitOperator(LanceTableOperator):
         trigger_rule: Airflow's; by default a skipped task does not keep back what the others staged.
         re_execute: stage deletes, updates, replacements and compactions again, in this process, when another writer made
             them invalid; else such a conflict fails the task.
+
+    Raises:
+        InputError: references of several tables, or what is no reference of staged work.
+        AirflowFailException: a gate that the rows do not pass, or a conflict that no retry settles; nothing is published
+            then.
+        RetryableConflictError: other writers won `max_attempts` times. Airflow tries the task again.
     """
 
     commits_others: ClassVar[bool] = True

@@ -39,6 +39,9 @@ class LanceCompactOperator(LanceStageOperator):
         dry_run: only tell groups, bytes in and out, estimated memory of a task and what is left alone and why; runs in
             the worker and returns the report.
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: no such table.
     """
 
     spec = "lance_core.jobs.specs.edits:CompactSpec"

@@ -21,6 +21,9 @@ class LanceCreateTableOperator(LanceImmediateOperator):
         if_exists: what to do if the table already exists.
         data_storage_version: the file version; None is the default.
         enable_stable_row_ids: keep row ids stable when rows move.
+
+    Raises:
+        AirflowFailException: the table exists, and `if_exists` does not allow it; or a schema that no file can hold.
     """
 
     spec = "lance_core.jobs.specs.definition:CreateTableSpec"

@@ -43,6 +43,10 @@ class LanceDeclareColumnOperator(LanceImmediateOperator):
         trust_existing: take over the values that the column has.
         confirm: a definition that takes the place of another one makes every row stale, and is an error without it.
         unless: skip the task where that column is declared with `version`, as after a switch to it. (templated)
+
+    Raises:
+        AirflowFailException: another definition without `confirm`, inputs that the table lacks, or a type that does not fit.
+        AirflowSkipException: the column `unless` is declared with `version`.
     """
 
     spec = "lance_core.jobs.specs.columns:DeclareColumnSpec"

@@ -22,6 +22,9 @@ class LanceDeleteOperator(LanceStageOperator):
             cannot change the filter. (templated)
         rows_per_task: a task looks through fragments of about so many rows. (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: a filter that cannot be read, or does not fit the columns.
     """
 
     spec = "lance_core.jobs.specs.edits:DeleteSpec"

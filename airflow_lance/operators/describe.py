@@ -23,6 +23,9 @@ class LanceDescribeOperator(LanceImmediateOperator):
         fresh_within: rows shall have changed within that time, such as "26h" or "2days"; the page and `lance doctor` say
             when they have not. (templated)
         columns: dotted path -> a description, or a mapping with `description` and `owner`. (templated)
+
+    Raises:
+        AirflowFailException: a column that the table does not have.
     """
 
     spec = "lance_core.jobs.specs.definition:DescribeSpec"

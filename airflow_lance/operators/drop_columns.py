@@ -18,6 +18,9 @@ class LanceDropColumnsOperator(LanceImmediateOperator):
 
     Args:
         columns: names, dotted for fields of structs. (templated)
+
+    Raises:
+        AirflowFailException: a column that others are computed from, or the last one of the table.
     """
 
     spec = "lance_core.jobs.specs.definition:DropColumnsSpec"

@@ -18,6 +18,9 @@ class LanceDropIndexOperator(LanceImmediateOperator):
 
     Args:
         index_name: the index's name. (templated)
+
+    Raises:
+        AirflowFailException: no such table.
     """
 
     spec = "lance_core.jobs.specs.definition:DropIndexSpec"

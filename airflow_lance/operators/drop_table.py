@@ -19,6 +19,9 @@ class LanceDropTableOperator(LanceImmediateOperator):
 
     Args:
         if_missing: what to do when there is no table.
+
+    Raises:
+        AirflowFailException: no such table, where `if_missing` does not allow that.
     """
 
     spec = "lance_core.jobs.specs.definition:DropTableSpec"

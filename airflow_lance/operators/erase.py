@@ -36,6 +36,10 @@ class LanceErasureOperator(LanceTableOperator):
             shares with the main line is dropped on the branch.
         delete_unverified: files of no version go at once. Only when no other writer is at work.
         fail_when_left: whether the task fails when something still has the rows.
+
+    Raises:
+        InputError: an empty predicate.
+        AirflowFailException: something still has the rows, and `fail_when_left`; or the signing connection has no password.
     """
 
     template_fields: Sequence[str] = (

@@ -23,6 +23,10 @@ class LanceGarbageOperator(LanceImmediateOperator):
         abandon_after: staged work that has waited longer for its commit is aborted and named in a warning, so that it
             pins no version any more: a `timedelta`, longer than the longest DAG run. None keeps it for ever.
         dry_run: remove nothing, only tell.
+
+    Raises:
+        InputError: `abandon_after` is no `timedelta`.
+        AirflowFailException: no such table.
     """
 
     spec = "lance_core.jobs.specs.maintenance:GarbageSpec"

@@ -33,6 +33,11 @@ class LanceImmediateOperator(LanceJobOperator):
     Args:
         on_clear: what happens to work that is done once for a run (a tag, a branch, a restore) when a person clears its
             task: "skip" leaves it as it is, "again" does it once more.
+
+    Raises:
+        InputError: arguments that contradict each other, among the DAG's import errors.
+        AirflowFailException: an error that a retry meets again; its text ends with the cure.
+        RetryableConflictError: others changed the same table at the same time. Airflow tries the task again.
     """
 
     _touched: Touched | None = None

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class LanceJobOperator(LanceTableOperator):
-    """An operator on one table that carries out a job."""
+    """An operator on one table that carries out a job.
+
+    Raises:
+        InputError: arguments that make no job, among the DAG's import errors.
+    """
 
     renamed: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """A field of the spec -> the attribute that has its value, where the two have different names."""

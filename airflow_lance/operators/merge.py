@@ -29,6 +29,10 @@ class LanceMergeOperator(LanceWriteOperator):
             "last" row that is read is the one that counts (Spark keeps no order between files).
         create: create the table when there is none yet.
         rows_per_task: a task looks through fragments of about so many rows. (templated)
+
+    Raises:
+        AirflowFailException: two rows of the source with one key, a match where `when_matched` says "fail", or rows that do
+            not fit the columns.
     """
 
     spec = "lance_core.jobs.specs.merge:MergeSpec"

@@ -22,6 +22,9 @@ class LanceMergeColumnFilesOperator(LanceStageOperator):
         enough_files: how many files such a fragment should have afterwards; None: as many as it may have. (templated)
         rows_per_task: a task takes fragments until they hold that many rows. (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: no such table.
     """
 
     spec = "lance_core.jobs.specs.edits:MergeColumnFilesSpec"

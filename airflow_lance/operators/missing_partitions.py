@@ -33,6 +33,9 @@ class LanceMissingPartitionsOperator(PartitionsTask, LanceTableOperator):
         min_rows: a partition with fewer rows is missing. (templated)
         max_keys: return at most so many keys, the first ones; the log says how many more are missing. The default is
             below Airflow's own limit for mapped tasks (`[core] max_map_length`).
+
+    Raises:
+        InputError: neither keys nor both ends of a range, or an end that is no date and no time.
     """
 
     template_fields: Sequence[str] = (

@@ -25,6 +25,9 @@ class LanceOptimizeIndicesOperator(LanceStageOperator):
         strategy: "all", or "tiered": merge the youngest segments only when enough of about one size have gathered.
             (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: no index of such a name.
     """
 
     spec = "lance_core.jobs.specs.indices:OptimizeIndicesSpec"

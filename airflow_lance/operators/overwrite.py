@@ -19,6 +19,9 @@ class LanceOverwriteOperator(LanceWriteOperator):
         if_moved: what the commit does when the table got newer versions since this was planned: "fail" (no rows
             are replaced unseen), or "overwrite".
         allow_empty: a source without rows empties the table; by default it is an error, and the rows stay.
+
+    Raises:
+        AirflowFailException: a source without rows and not `allow_empty`; or newer versions, where `if_moved` says "fail".
     """
 
     spec = "lance_core.jobs.specs.spec:OverwriteSpec"

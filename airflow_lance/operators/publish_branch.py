@@ -25,6 +25,9 @@ class LancePublishBranchOperator(LanceStageOperator):
             "fail", because the branch never saw them, or "publish" all the same.
         rows_per_task: a task copies fragments of about so many rows. (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: columns that are not the main line's, or rows added there since, where `if_moved` says "fail".
     """
 
     spec = "lance_core.jobs.specs.branches:PublishBranchSpec"

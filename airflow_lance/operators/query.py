@@ -36,6 +36,10 @@ class LanceQueryOperator(LanceImmediateOperator):
         max_rows: more rows than this are refused as a result.
         max_bytes: rows beyond so many bytes of JSON are left out of a result, which says so (`left_out`); 48 KB by
             default, because results are kept in Airflow's database. A `target` takes all rows.
+
+    Raises:
+        AirflowFailException: more rows than `max_rows`, a target whose suffix says another format, or a filter that does not
+            fit the columns.
     """
 
     spec = "lance_core.jobs.specs.definition:QuerySpec"

@@ -46,6 +46,11 @@ class LanceRefreshColumnsOperator(LanceStageOperator):
         canary: rows of each column that are computed first, for `gates`; 1,000 where there are gates. (templated)
         canary_fragments: in place of it, the rows of so many fragments.
         dry_run: only count, in the worker: rows, bytes of their inputs, and the price by the last refresh that told one.
+
+    Raises:
+        InputError: `task_resources` without a job of spark-submit.
+        AirflowFailException: a function that is not allowed, one that fails where its declaration says "fail", or a gate
+            that the canary does not pass.
     """
 
     spec = "lance_core.jobs.specs.columns:RefreshColumnsSpec"

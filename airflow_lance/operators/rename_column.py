@@ -20,6 +20,9 @@ class LanceRenameColumnOperator(LanceImmediateOperator):
     Args:
         column: the name now, dotted for a field of a struct. (templated)
         new_name: the name afterwards, without the path before it. (templated)
+
+    Raises:
+        AirflowFailException: no such column, or one that has the new name.
     """
 
     spec = "lance_core.jobs.specs.definition:AlterColumnsSpec"

@@ -27,6 +27,10 @@ class LanceReplaceWhereOperator(LanceWriteOperator):
         allow_empty: a source without rows removes those that the filter selects; by default it is an error, and they
             stay.
         rows_per_task: a task looks through fragments of about so many rows for what must go. (templated)
+
+    Raises:
+        AirflowFailException: a row of the source that the filter does not select, or none and not `allow_empty`; nothing is
+            staged then.
     """
 
     spec = "lance_core.jobs.specs.edits:ReplaceWhereSpec"

@@ -24,6 +24,9 @@ class LanceRestoreOperator(LanceImmediateOperator):
         expected_version: the newest version that may be undone; None is the newest when the task runs. (templated)
         if_moved: what to do when the table has newer versions than that: "fail" (nobody's commit is overruled unseen), or
             "overwrite".
+
+    Raises:
+        AirflowFailException: no such version or tag, or newer versions, where `if_moved` says "fail".
     """
 
     spec = "lance_core.jobs.specs.maintenance:RestoreSpec"

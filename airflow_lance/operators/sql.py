@@ -55,6 +55,10 @@ class LanceSqlOperator(LanceStageOperator):
             default, because results are kept in Airflow's database. A `target` takes all rows.
         schema_drift: for INSERT and MERGE, as for `LanceAppendOperator`.
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        InputError: a statement that no job can carry out, or one that changes a table which `tables` does not name.
+        AirflowFailException: what the engine refuses, or more rows than `max_rows`.
     """
 
     spec = "lance_core.jobs.specs.definition:SqlSpec"  # that of a SELECT; other statements have the specs of their kinds

@@ -82,6 +82,12 @@ class LanceStageOperator(LanceJobOperator):
         spark_submit: further arguments of the Spark provider's `SparkSubmitOperator`, such as `driver_memory`,
             `executor_memory`, `py_files`, `num_executors`, `deploy_mode`; and `application`, for cluster mode on a
             standalone cluster (`execution.spark_settings`). (templated)
+
+    Raises:
+        InputError: arguments that contradict each other, among the DAG's import errors.
+        AirflowFailException: an error that a retry meets again; its text ends with the cure.
+        AirflowSkipException: the source is missing, and `on_missing` says "skip".
+        RetryableConflictError: others changed the same rows. Airflow tries the task again.
     """
 
     keeps_on_kill: ClassVar[bool] = False

@@ -35,6 +35,10 @@ class LanceSwitchColumnOperator(LanceImmediateOperator):
         k: how many nearest are compared.
         sample: rows that are searched for.
         search: how readers search, as {"nprobes": 20, "refine_factor": 10}.
+
+    Raises:
+        AirflowFailException: the shadow has another version, is staler than `max_stale_share`, or its index finds less than
+            `min_recall`.
     """
 
     spec = "lance_core.jobs.specs.switch:SwitchColumnSpec"
@@ -92,6 +96,9 @@ class LanceSwitchColumn(TaskGroup):
         lance_conn_id: the connection of the table.
         storage_options: as for an operator.
         kwargs: of `TaskGroup`.
+
+    Raises:
+        InputError: arguments of its tasks that contradict each other.
     """
 
     def __init__(

@@ -29,6 +29,9 @@ class LanceTableOperator(BaseOperator):
         lance_conn_id: the `lance` connection; the default one need not exist for a full uri. (templated)
         storage_options: more options for the store, over the connection's. A value may be a reference that the
             machine running the job resolves: `{"env": NAME}` or `{"file": PATH}`, with an optional `"key"`. (templated)
+
+    Raises:
+        InputError: a storage option that may be a secret stands in the DAG file.
     """
 
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")

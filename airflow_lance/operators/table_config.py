@@ -18,6 +18,9 @@ class LanceTableConfigOperator(LanceImmediateOperator):
 
     Args:
         values: key -> value; None removes a key. (templated)
+
+    Raises:
+        AirflowFailException: no such table.
     """
 
     spec = "lance_core.jobs.specs.definition:TableConfigSpec"

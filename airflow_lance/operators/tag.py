@@ -20,6 +20,9 @@ class LanceTagOperator(LanceImmediateOperator):
         tag: the name. (templated)
         action: "set" creates or moves it, "create" refuses to move it, "delete" forgets it.
         version: the version to name; None is the newest. (templated)
+
+    Raises:
+        AirflowFailException: a tag of that name for another version, where `action` is "create"; or no such version.
     """
 
     spec = "lance_core.jobs.specs.maintenance:TagSpec"

@@ -41,6 +41,9 @@ class LanceTransaction(TaskGroup):
         commit_task_id: the commit task's id inside the group.
         commit_args: further arguments of the commit task, such as `retries` or `trigger_rule`.
         kwargs: of `TaskGroup`.
+
+    Raises:
+        InputError: a task inside that publishes by itself.
     """
 
     def __init__(

@@ -18,6 +18,9 @@ class LanceUndeclareColumnsOperator(LanceImmediateOperator):
 
     Args:
         columns: declared columns; others are named in the log and left alone. (templated)
+
+    Raises:
+        AirflowFailException: no such table.
     """
 
     spec = "lance_core.jobs.specs.columns:UndeclareColumnsSpec"

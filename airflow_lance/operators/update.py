@@ -23,6 +23,9 @@ class LanceUpdateOperator(LanceStageOperator):
             that fills one in cannot change either. (templated)
         rows_per_task: a task looks through fragments of about so many rows. (templated)
         properties: text that is kept in the transaction. (templated)
+
+    Raises:
+        AirflowFailException: a filter or an expression that cannot be read, or does not fit the columns.
     """
 
     spec = "lance_core.jobs.specs.edits:UpdateSpec"

@@ -25,6 +25,9 @@ class LanceValidateOperator(LanceImmediateOperator):
         indices: compare every index with the rows it covers; reads both whole.
         seal_indices: write checksums for indices that have none (the official library's), once they were compared, so
             that every later reader can trust them without comparing.
+
+    Raises:
+        AirflowFailException: the first thing that is wrong, by file and place.
     """
 
     spec = "lance_core.jobs.specs.maintenance:ValidateSpec"

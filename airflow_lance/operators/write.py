@@ -37,6 +37,10 @@ class LanceWriteOperator(LanceStageOperator):
         enable_stable_row_ids: for a table that is created.
         properties: text that is kept in the transaction. (templated)
         progress_seconds: how often the log tells rows, fragments and bytes; a task that ends sooner counts as begun.
+
+    Raises:
+        InputError: a source of an unknown format or with an unknown key.
+        AirflowFailException: rows that do not fit the table's columns, where `schema_drift` does not say what to do.
     """
 
     declares_name = True

@@ -55,6 +55,9 @@ class LanceWriteAuditPublish(TaskGroup):
         execution: where the publication copies rows, as for `LanceStageOperator`.
         publish_args: further arguments of the publishing task, such as `on_clear`, `retries` or `pool`.
         kwargs: of `TaskGroup`.
+
+    Raises:
+        InputError: an unknown `on_failure`, or no task that writes to the branch.
     """
 
     def __init__(

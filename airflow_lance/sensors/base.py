@@ -44,6 +44,10 @@ class LanceSensor(BaseSensorOperator):
             (templated)
         deferrable: wait in the triggerer instead of a worker; None takes the deployment's default.
         kwargs: of Airflow's sensors: `poke_interval`, `timeout`, `mode`, `soft_fail`.
+
+    Raises:
+        InputError: a storage option that may be a secret stands in the DAG file.
+        AirflowFailException: an error that waiting cannot fix.
     """
 
     template_fields: Sequence[str] = ("uri", "lance_conn_id", "storage_options")

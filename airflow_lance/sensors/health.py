@@ -26,6 +26,9 @@ class LanceFragmentHealthSensor(LanceSensor):
         max_fragments: fragments in all.
         max_small_fragments: fragments of fewer than 1,024 rows.
         max_deleted_ratio: deleted rows as a share of the physical rows, 0 to 1.
+
+    Raises:
+        InputError: no bound is given.
     """
 
     def __init__(

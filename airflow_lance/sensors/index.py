@@ -25,6 +25,9 @@ class LanceIndexCoverageSensor(LanceSensor):
     Args:
         index: the index's name. (templated)
         min_ratio: the share of fragments that it must cover, 0 to 1.
+
+    Raises:
+        AirflowFailException: an error that waiting cannot fix.
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "index")

@@ -31,6 +31,9 @@ class LancePartitionsSensor(PartitionsTask, LanceSensor):
         step: "hour", "day" or "month".
         key_format: how dates and times become keys, in the codes of `strftime`; None is that of the step.
         min_rows: a partition with fewer rows is missing. (templated)
+
+    Raises:
+        InputError: neither keys nor both ends of a range, or an end that is no date and no time.
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "column", "keys", "start", "end", "min_rows")

@@ -25,6 +25,9 @@ class LanceRowsSensor(LanceSensor):
     Args:
         min_rows: until there are at least so many. (templated)
         filter: a SQL filter; only rows that match it count. (templated)
+
+    Raises:
+        AirflowFailException: a filter that cannot be read, or does not fit the columns.
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_rows", "filter")

@@ -23,6 +23,9 @@ class LanceStagedSensor(LanceSensor):
 
     Args:
         at_most: so many staged transactions and running attempts may be left.
+
+    Raises:
+        AirflowFailException: an error that waiting cannot fix.
     """
 
     def __init__(self, *, at_most: int = 0, **kwargs: Unpack[SensorArguments]) -> None:

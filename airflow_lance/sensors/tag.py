@@ -25,6 +25,9 @@ class LanceTagSensor(LanceSensor):
     Args:
         tag: the tag's name. (templated)
         min_version: the tag must point at this version or a newer one. (templated)
+
+    Raises:
+        InputError: a version that is no whole number.
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "tag", "min_version")

@@ -27,6 +27,9 @@ class LanceVersionSensor(LanceSensor):
     Args:
         min_version: until the table's version is at least this. (templated)
         changed_since: until the table's version is another than this. (templated)
+
+    Raises:
+        InputError: both `min_version` and `changed_since`, or a version that is no whole number.
     """
 
     template_fields: Sequence[str] = (*LanceSensor.template_fields, "min_version", "changed_since")

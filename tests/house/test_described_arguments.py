@@ -1,4 +1,5 @@
-"""Docstrings of the reference describe arguments that there are, errors that there are, and all arguments of large verbs."""
+"""Docstrings of the reference describe arguments that there are, errors that there are, and all arguments of large verbs;
+operators, sensors and task groups say which errors they raise."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ from typing import Any
 
 import pytest
 
+import airflow_lance.operators
+import airflow_lance.sensors
 import lance_core
+from airflow_lance import compat
 from lance_core import errors
 from lance_core.dataset.handle import open as opening
 from lance_core.dataset.handle.merge_builder import MergeInsertBuilder
@@ -66,6 +70,15 @@ def test_a_verb_with_many_arguments_describes_them(name: str) -> None:
         return
     described = _described(verb, "Args")
     assert described, f"{name} takes {own}, and describes none of them"
+
+
+@pytest.mark.parametrize("name", [*airflow_lance.operators.__all__, *airflow_lance.sensors.__all__])
+def test_what_runs_in_a_dag_says_which_errors_it_raises(name: str) -> None:
+    place = airflow_lance.operators if name in airflow_lance.operators.__all__ else airflow_lance.sensors
+    described = _described(getattr(place, name), "Raises")
+    assert described, f"{name} names no error: its docstring needs a section `Raises:`"
+    for error in described:
+        assert hasattr(errors, error) or hasattr(compat, error), error
 
 
 def test_there_are_verbs_with_many_arguments() -> None:

@@ -62,7 +62,11 @@ if TYPE_CHECKING:
 
 
 class LanceCountRowsOperator(LanceImmediateOperator):
-    """Count rows."""
+    """Count rows.
+
+    Raises:
+        AirflowFailException: a filter that cannot be read.
+    """
 
     spec = "lance_core.jobs.specs.definition:CountRowsSpec"
 
