@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from lance_core.commit.put_manifest import require_put_if_absent
 from lance_core.dataset.refs.branches import MAIN
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.resolve import resolve_store
@@ -217,9 +218,11 @@ def read_result(spec: JobSpec, *, options: Options) -> dict[str, Any]:
 def raising_driver_errors(spec: JobSpec, *, options: Options) -> Iterator[None]:
     """Submit a job inside: when that fails and the driver left its error in the registry, that error is raised instead.
 
-    spark-submit says "error code 65"; the driver names the column and the file.
+    spark-submit says "error code 65"; the driver names the column and the file. PreconditionError, before anything is
+    submitted, for a store without conditional put.
     """
     store = open_store(spec.uri, options)
+    require_put_if_absent(store)
     clear_failure(store, spec.effective_identity)
     try:
         yield

@@ -99,6 +99,7 @@ def test_who_may_not_write_is_refused_at_once(hadoop: MiniHadoop) -> None:
 @pytest.mark.parametrize("mode", [*CONNECTIONS.values()])
 def test_appends_on_yarn(
     worker: None,
+    hadoop: MiniHadoop,
     month_on_hdfs: MonthOnHdfs,
     uri: str,
     options: dict[str, str],
@@ -111,5 +112,7 @@ def test_appends_on_yarn(
     monkeypatch.setenv("AIRFLOW_CONN_LANCE_HDFS", json.dumps({"conn_type": "lance", "extra": {"storage_options": options}}))
     append(uri, source, mode=mode, lance_conn_id="lance_hdfs")
     assert same_rows(copied(uri, tmp_path), rows)
+    before = hadoop.applications()
     with pytest.raises(AirflowFailException, match="external manifest store"):
         append(uri, source, mode=mode, run_id="other")
+    assert hadoop.applications() == before, "nothing is submitted"

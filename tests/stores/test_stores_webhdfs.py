@@ -18,8 +18,13 @@ from lance_core.fetch import ByteRange
 from lance_core.io.answers import TransientError
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
+from lance_core.jobs import api
+from lance_core.jobs.kinds import carry_out
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.specs.spec import AppendSpec, SourceSpec
 from tests.commit.commit_support import paths
 from tests.io.store_contract import StoreContract
+from tests.jobs.edit_support import identity
 from tests.stores.webhdfs_server import WebHdfsServer, error
 
 ROWS = pa.table({"id": [1, 2, 3]})
@@ -57,6 +62,20 @@ def test_a_commit_is_refused(server: WebHdfsServer, uri: str) -> None:
         lance_core.write_dataset(ROWS, uri)
     assert uri in str(caught.value)
     assert not server.files, "what was staged for it is gone"
+
+
+def test_a_job_is_refused_before_it_writes(server: WebHdfsServer, uri: str) -> None:
+    """Its rows could not be staged for good, however long it took to write them."""
+    spec = AppendSpec(uri=uri, identity=identity(uri, "1"), source=SourceSpec(callable=f"{__name__}:rows"))
+    with pytest.raises(PreconditionError, match=r"external manifest store"):
+        carry_out(spec, LocalRunner())
+    assert not server.files
+    with pytest.raises(PreconditionError, match=r"external manifest store"), api.raising_driver_errors(spec, options={}):
+        pytest.fail("submitted")
+
+
+def rows() -> pa.Table:
+    return ROWS
 
 
 def test_an_object_is_replaced_in_one_step(server: WebHdfsServer, uri: str) -> None:

@@ -180,7 +180,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
             raise PreconditionError(
                 f"{self._uri}: this store has no conditional put",
                 uri=self._uri,
-                cure="Use a store with conditional put, or a newer release of its server.",
+                cure="Use a store with conditional put, a newer release of its server, or an external manifest store.",
             )
         sent = _contiguous(data)
         put_settled(lambda: self._create(path, sent), lambda: self.get(path), sent, self._retries)

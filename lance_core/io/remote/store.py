@@ -251,7 +251,7 @@ class RemoteStore:
             raise PreconditionError(
                 f"{self._uri}: this store has no conditional put",
                 uri=self._uri,
-                cure="Use a store with conditional put, or a newer release of its server.",
+                cure="Use a store with conditional put, a newer release of its server, or an external manifest store.",
             )
         sent = bytes(data)
         create = partial(self._once, path, lambda: self._fs.pipe_file(full, sent, mode="create"))

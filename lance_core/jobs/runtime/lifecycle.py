@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from lance_core.commit import naming
 from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import latest_version, load_manifest, version_numbers
+from lance_core.commit.put_manifest import require_put_if_absent
 from lance_core.commit.references import data_paths
 from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
 from lance_core.io.resolve import resolve_store
@@ -223,7 +224,11 @@ def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S], *, is
 
 
 def open_attempt(spec: JobSpec, table: TableState, *, adopts: Sequence[str] = (), is_free: bool = False) -> Attempt:
-    """Put the attempt on record, before its first file, with the earlier ones that it is about to adopt."""
+    """Put the attempt on record, before its first file, with the earlier ones that it is about to adopt.
+
+    PreconditionError for a store without conditional put: it could not finish there.
+    """
+    require_put_if_absent(table.store)
     attempt = begin(
         table.store,
         Attempt(
