@@ -34,6 +34,8 @@ SPARKS = ("3.5.7", "4.0.1", "4.1.1", "4.2.0", "4.3.0")
 PYTHON = "3.11"
 """The newest Python that Spark 3.5 runs with."""
 PACKAGES = ("pytest", "pylance", "psutil", "pandas", "hypothesis", "pytest-xdist", "duckdb")
+CONNECT = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard")
+"""What `pyspark[connect]` needs; of Spark 3.5 that also asks for an older numpy than pyarrow takes."""
 FOREIGN = ("SPARK_HOME", "SPARK_REMOTE", "PYSPARK_PYTHON", "LANCE_TEST_BRIDGE", "LANCE_TEST_REMOTE")
 """Settings of this environment that would choose its own Spark."""
 CONNECT_JAR = "LANCE_TEST_CONNECT_JAR"
@@ -103,7 +105,7 @@ def _run(spark: str, folder: Path, ways: Sequence[str]) -> list[str]:
     made = subprocess.run([*uv, "venv", "--quiet", "--python", PYTHON, str(folder)], check=False)
     python = folder / "bin" / "python"
     install = [*uv, "pip", "install", "--quiet", "--python", str(python), "--editable", str(REPOSITORY)]
-    if made.returncode or subprocess.run([*install, f"pyspark[connect]=={spark}", *PACKAGES], check=False).returncode:
+    if made.returncode or subprocess.run([*install, f"pyspark=={spark}", *PACKAGES, *CONNECT], check=False).returncode:
         return ["failed: the environment could not be made"] * len(ways)
     jar = {CONNECT_JAR: _connect_jar(spark, folder)} if spark.startswith("3.") else {}
     return [_tests(python, WAYS[way], jar) for way in ways]
