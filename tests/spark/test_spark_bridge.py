@@ -17,6 +17,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lance
@@ -26,10 +27,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyspark.errors import PySparkException
 
+from lance_core.errors import InputError
 from lance_core.spark.bridge import JAR, configure, enable, is_enabled, jar_path
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import to_sql
+from lance_core.spark.options import NO_TABLE
 from tests.spark.conftest import needs_bridge, needs_classic
 
 pytestmark = [pytest.mark.spark, needs_bridge, needs_classic]
@@ -309,9 +313,21 @@ def test_secrets_stay_out_of_arguments_plans_and_errors(session: Any, uri: str) 
     assert secret not in str(failed.value)
 
 
-def test_a_connect_client_is_told_what_to_do() -> None:
-    with pytest.raises(Exception, match="--jars"):
-        enable(object())
+@pytest.mark.parametrize(
+    "said", ["[DATA_SOURCE_NOT_FOUND] lance", f"[PYTHON_DATA_SOURCE_ERROR] InputError: {NO_TABLE}", "[OTHER] no path"]
+)
+def test_a_connect_client_is_told_what_to_do(said: str) -> None:
+    """Of a server that does not know the source, has the Python source, or somebody else's jar."""
+
+    class Reader:
+        def format(self, name: str) -> Reader:
+            return self
+
+        def load(self) -> Any:
+            raise PySparkException(said)
+
+    with pytest.raises(InputError, match="--jars"):
+        enable(SimpleNamespace(read=Reader()))
 
 
 def test_configure_keeps_what_was_said() -> None:

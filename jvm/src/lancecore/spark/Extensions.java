@@ -8,7 +8,7 @@ import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
-import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import scala.Function1;
 import scala.Function2;
 import scala.runtime.BoxedUnit;
@@ -35,10 +35,10 @@ public final class Extensions implements Function1<SparkSessionExtensions, Boxed
     public ParserInterface apply(Object session, ParserInterface parser) {
       return (ParserInterface) Proxy.newProxyInstance(Extensions.class.getClassLoader(), new Class<?>[] {ParserInterface.class},
           (proxy, method, arguments) -> {
-            if (isOfStatement(method, arguments)) {
-              arguments[0] = said(session, (String) arguments[0]);
-            }
             try {
+              if (isOfStatement(method, arguments)) {
+                arguments[0] = said(session, (String) arguments[0]);
+              }
               return method.invoke(parser, arguments);
             } catch (InvocationTargetException error) {
               throw error.getCause();
@@ -59,7 +59,7 @@ public final class Extensions implements Function1<SparkSessionExtensions, Boxed
       return statement;
     }
     Object state = session.getClass().getMethod("sessionState").invoke(session);
-    CatalogManager catalogs = (CatalogManager) state.getClass().getMethod("catalogManager").invoke(state);
+    Catalogs catalogs = new Catalogs(state.getClass().getMethod("catalogManager").invoke(state));
     String sql = found.get("sql").asText();
     for (int index = 0; index < found.get("tables").size(); index++) {
       Name name = new Name(catalogs, found.get("tables").get(index));
@@ -76,6 +76,35 @@ public final class Extensions implements Function1<SparkSessionExtensions, Boxed
     return sql;
   }
 
+  /** Spark's catalogs of a session, whose class is an interface from Spark 4.2 on and is asked by the names of its methods. */
+  private static final class Catalogs {
+    private final Object manager;
+
+    Catalogs(Object manager) {
+      this.manager = manager;
+    }
+
+    CatalogPlugin catalog(String name) throws ReflectiveOperationException {
+      return (CatalogPlugin) of("catalog", name);
+    }
+
+    boolean isCatalogRegistered(String name) throws ReflectiveOperationException {
+      return (Boolean) of("isCatalogRegistered", name);
+    }
+
+    CatalogPlugin currentCatalog() throws ReflectiveOperationException {
+      return (CatalogPlugin) manager.getClass().getMethod("currentCatalog").invoke(manager);
+    }
+
+    String[] currentNamespace() throws ReflectiveOperationException {
+      return (String[]) manager.getClass().getMethod("currentNamespace").invoke(manager);
+    }
+
+    private Object of(String method, String name) throws ReflectiveOperationException {
+      return manager.getClass().getMethod(method, String.class).invoke(manager, name);
+    }
+  }
+
   private static String quoted(String part) {
     return "`" + part.replace("`", "``") + "`";
   }
@@ -85,7 +114,7 @@ public final class Extensions implements Function1<SparkSessionExtensions, Boxed
     final String catalog;
     private final String[] parts;
 
-    Name(CatalogManager catalogs, JsonNode given) {
+    Name(Catalogs catalogs, JsonNode given) throws ReflectiveOperationException {
       boolean named = given.size() > 1 && catalogs.isCatalogRegistered(given.get(0).asText());
       catalog = named ? given.get(0).asText() : catalogs.currentCatalog().name();
       String[] before = given.size() > 1 ? new String[0] : catalogs.currentNamespace();
