@@ -31,6 +31,8 @@ _BATCH_ROWS = ("spark.sql.execution.arrow.maxRecordsPerBatch", "65536")
 """Rows of a batch on their way to Python, unless the job's conf says otherwise: Spark's 10,000 cost a tenth more time. Wide
 rows are bounded by Spark's own limit of bytes."""
 _JVM_SECONDS = 5.0
+_STAGING_ON_YARN = "SPARK_YARN_STAGING_DIR"
+"""What Spark sets in the containers of YARN, and so for a driver in cluster mode."""
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -54,6 +56,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sent = _object_of(text)
         spec = spec_from_json(text_of_file(sent) or text)
         result = _carry_out(spec, sessions)
+        if not sessions and _STAGING_ON_YARN in os.environ:
+            # YARN would call a driver that had nothing to do failed: "User did not initialize spark context!"
+            sessions.append(start_session(f"lance-{spec.kind}"))
         log.info("done: %s", result.to_dict())
         return EXIT_OK
     except Terminated:

@@ -24,6 +24,7 @@ from lance_core.jobs.runtime.failure_record import read_failure
 from lance_core.jobs.specs.spec import AppendSpec, CommitSpec, SourceSpec
 from lance_core.publish.attempts import list_staged
 from lance_core.publish.stage import find_staged
+from lance_core.spark import submit
 from tests.spark.conftest import ENVIRONMENT, ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -150,6 +151,21 @@ def test_a_driver_that_lost_its_jvm_knows_nothing_of_the_job(tmp_path) -> None:
     assert process.wait(timeout=60) == 70, (tmp_path / "driver.log").read_text()
     assert read_failure(resolve_store(uri), "one") is not None, "for who submitted it"
     assert api.watch(uri, "one", stale="", options={}) is None
+
+
+@pytest.mark.parametrize("is_on_yarn", [True, False])
+def test_a_driver_on_yarn_with_nothing_to_do_has_a_session(tmp_path, monkeypatch, is_on_yarn: bool) -> None:
+    """YARN takes one that never had a session for one that failed."""
+    spec = AppendSpec(uri=str(tmp_path / "t.lance"), identity="one", source=SourceSpec(callable="spark_sources:expected"))
+    run_job(spec)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.delenv("SPARK_YARN_STAGING_DIR", raising=False)
+    if is_on_yarn:
+        monkeypatch.setenv("SPARK_YARN_STAGING_DIR", "hdfs://namenode/user/root/.sparkStaging/application_1_0001")
+    begun: list[str] = []
+    monkeypatch.setattr(submit, "start_session", begun.append)
+    assert submit.run([spec.to_json()]) == 0
+    assert begun == (["lance-append"] if is_on_yarn else [])
 
 
 def test_spark_connect(tmp_path) -> None:
