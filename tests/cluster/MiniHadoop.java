@@ -96,6 +96,7 @@ public class MiniHadoop {
     yarn.setBoolean(YarnConfiguration.NM_PMEM_CHECK_ENABLED, true);
     yarn.setBoolean(YarnConfiguration.NM_VMEM_CHECK_ENABLED, false);
     yarn.setBoolean(YarnConfiguration.NM_DISK_HEALTH_CHECK_ENABLE, false);
+    yarn.setFloat(YarnConfiguration.NM_MAX_PER_DISK_UTILIZATION_PERCENTAGE, 100); // looked at once as it starts; else 90
     yarn.set(YarnConfiguration.NM_ENV_WHITELIST, "JAVA_HOME,PATH,HOME,LANG");
     // The artifact has no capacity-scheduler.xml.
     String queues = "yarn.scheduler.capacity.";
