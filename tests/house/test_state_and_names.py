@@ -58,7 +58,7 @@ FOREIGN = {
     "lance_core/jobs/plans/column_parts.py", "lance_core/kernels/cache.py", "lance_core/kernels/jit.py",
     "lance_core/maintenance/policy_file.py", "lance_core/spark/direct_parquet.py", "lance_core/spark/sources.py",
     "lance_core/spark/places.py", "lance_core/spark/bridge/__init__.py", "lance_core/spark/bridge/worker.py",
-    "lance_core/spark/names.py", "lance_core/spark/source.py",
+    "lance_core/spark/names.py", "lance_core/spark/source.py", "lance_core/spark/submit.py",
     "lance_core/spark/streaming.py", "lance_core/spark/types.py", "lance_core/util.py", "lance_core/wire/index.py",
     # A thread's own attributes, which are not there before it has set them.
     "lance_core/codecs/general.py", "lance_core/io/scattered_reads.py",
