@@ -13,8 +13,9 @@ with 100,000 tasks over 100,000 fragments would be more bytes than the rows. Not
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ from lance_core.spark.options import SourceOptions, refuse_search
 from lance_core.spark.sizes import estimated_size
 from lance_core.wire.fragments import decode_fragment, encode_fragment
 
-_MOST_BYTES, _LEAST_BYTES = 128 * 2**20, 16 * 2**20
+_MOST_BYTES, LEAST_BYTES = 128 * 2**20, 16 * 2**20
 _GUESSED_ROW_BYTES = 100
 
 
@@ -96,24 +97,42 @@ class TableReader:
         if options.filter:
             parse_filter(options.filter, snapshot.arrow_schema)  # refused now, not on executors
 
-    def groups(self, *, parallelism: int | None = None) -> Sequence[FragmentGroup]:
+    def groups(self, *, parallelism: int | None = None, apart: Sequence[int] | None = None) -> Sequence[FragmentGroup]:
         """Neighbouring fragments together: up to `rowsPerPartition` rows where that is given, else by bytes.
 
         By bytes as Spark cuts files: 128 MiB, or less when that would leave some of `parallelism` processors idle (those of
         this machine, where none are given); each task costs about 0.1 s of start-up, so small tables are not cut finer than
-        16 MiB.
+        16 MiB. `apart`: a number for each fragment; those of unlike numbers are never together.
         """
         snapshot = self._snapshot()
         fragments = snapshot.manifest.fragments
         rows = self._options.rows_per_partition
         if rows is not None:
-            groups = _groups([fragment.num_rows for fragment in fragments], rows)
+            groups = _groups([fragment.num_rows for fragment in fragments], rows, apart)
             return self._described(snapshot, self._worth_reading(snapshot, groups))
         sizes = [_size_of(fragment) for fragment in fragments]
         # A little more than an even share: halves that are not quite equal are not three.
         share = sum(sizes) * 21 // (20 * (parallelism or os.cpu_count() or 1)) + 1
-        groups = _groups(sizes, min(_MOST_BYTES, max(share, _LEAST_BYTES)))
+        groups = _groups(sizes, min(_MOST_BYTES, max(share, LEAST_BYTES)), apart)
         return self._described(snapshot, self._worth_reading(snapshot, groups))
+
+    def bytes_of(self, group: FragmentGroup) -> int:
+        """Of the files of its fragments."""
+        return sum(_size_of(fragment) for fragment in self._snapshot().manifest.fragments[group.start : group.end])
+
+    def single_values(self) -> Mapping[str, Mapping[int, Any]]:
+        """Column -> number of a fragment -> the value of all its rows in this column: what zone maps know of those read."""
+        snapshot = self._snapshot()
+        if not snapshot.manifest.indices:
+            return {}
+        from lance_core.dataset.indexing.single_values import single_values  # not for a table without indices
+
+        return single_values(snapshot, self.target.names, trust=IndexPolicy(unsealed=self._options.unsealed_indices))
+
+    @property
+    def fragment_ids(self) -> Sequence[int]:
+        """Of all fragments, in their order."""
+        return FragmentList.of(self._snapshot().manifest.fragments).ids
 
     def size_of(self, groups: Sequence[FragmentGroup]) -> int:
         """About how many bytes the columns of some groups are; a filter may leave less of them."""
@@ -250,9 +269,17 @@ def open_read_snapshot(options: SourceOptions, *, at: tuple[str, int] | None = N
     return open_snapshot(options.uri, version=options.version, asof=options.asof, storage_options=options.storage)
 
 
-def _groups(sizes: Sequence[int], most: int) -> list[FragmentGroup]:
+def _groups(sizes: Sequence[int], most: int, apart: Sequence[int] | None) -> list[FragmentGroup]:
     """Consecutive fragments in groups of at most `most`, in whatever unit `sizes` are; a larger fragment stands alone."""
-    return [FragmentGroup(start, end) for start, end in runs_within((sizes, most))]
+    if apart is None:
+        return [FragmentGroup(start, end) for start, end in runs_within((sizes, most))]
+    groups: list[FragmentGroup] = []
+    first = 0
+    for _, alike in groupby(apart):
+        end = first + len([*alike])
+        groups += [FragmentGroup(first + start, first + stop) for start, stop in runs_within((sizes[first:end], most))]
+        first = end
+    return groups
 
 
 def _size_of(fragment: Fragment) -> int:

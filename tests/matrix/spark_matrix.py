@@ -50,6 +50,7 @@ ONCE = (
 REMOTE = (
     "test_spark_source.py",
     "test_spark_top.py",
+    "test_spark_clustered.py",
     "test_spark_types.py",
     "test_spark_frame.py",
     "test_spark_names.py",

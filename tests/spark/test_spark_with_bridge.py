@@ -24,7 +24,7 @@ MODULES = (
     "test_spark_catalog.py",
     "test_spark_worker_kills.py",
 )
-APART = ("test_spark_top.py",)
+APART = ("test_spark_top.py", "test_spark_clustered.py")
 """Of many queries: in a JVM of its own, beside that of the others."""
 
 ENABLE = """

@@ -148,6 +148,21 @@ class ZoneMap(Zoned):
             return Answer(self._nulls, is_exact=True)
         return Answer(zone_rows(self._zones, may_match(part, self._zones) | self._untold), is_exact=False)
 
+    def single_values(self) -> dict[int, Any]:
+        """Fragment id -> the value that all its zones have alone, without nulls or NaN."""
+        low, high = self._zones.column("min"), self._zones.column("max")
+        nulls, nans = (
+            numpy_of(self._zones.column(name).fill_null(1), may_copy=True) for name in ("null_count", "nan_count")
+        )
+        is_single = true_of(pc.equal(low, high)) & (nulls == 0) & (nans == 0)
+        owners, first, zones = np.unique(
+            numpy_of(self._zones.column("fragment_id")), return_index=True, return_inverse=True
+        )  # the first zone of each fragment, and the place of each zone's fragment among them
+        is_single &= true_of(pc.equal(low, low.take(arrow_of(first[zones]))))
+        counts = np.bincount(zones, weights=~is_single, minlength=len(owners))
+        kept = np.flatnonzero(counts == 0)
+        return {int(owners[place]): low[int(first[place])] for place in kept.tolist()}
+
     streams: ClassVar[bool] = True
 
     def verify_rows(self, batches: Iterable[pa.RecordBatch]) -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    driver      open -> schema, at      plan -> reader, groups, rows, bytes      count -> rows
+    driver      open -> schema, at      plan -> reader, groups, rows, bytes, clustered, keys      count -> rows
                 begin | begin_edit -> writer, arrow  commit | abort      exact -> exact      delete
                 statement -> sql, tables
                 statement -> sql, tables
@@ -41,6 +41,7 @@ from lance_core.spark.bridge import catalog
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import all_to_sql, to_sql
 from lance_core.spark.bridge.statements import rewrite
+from lance_core.spark.clustered import clustering, only_of_value
 from lance_core.spark.column_totals import TotalsReader, parse_totals
 from lance_core.spark.edit_writer import ADDRESS_FIELD, EditWriter, RowChanges
 from lance_core.spark.options import SourceOptions, parse_options, refuse_search
@@ -92,14 +93,15 @@ def _plan(request: Request) -> Mapping[str, Any]:
     options, target = parse_options(request["options"]), _target(request)
     search, at = search_of(options), _at(request)
     if search is not None and at is not None:
-        found = SearchReader(options, search, target, at=at)
-        return _planned(found, [FragmentGroup(0, 0)], rows=found.num_rows, size=found.size)
+        ranked = SearchReader(options, search, target, at=at)
+        return _planned(ranked, [FragmentGroup(0, 0)], rows=ranked.num_rows, size=ranked.size)
     totals, top = request.get("totals"), request.get("top")
     read = target if totals is None else _schema_of(totals["columns"])
     reader = TableReader(options, read.names, read, at=at)
     known = [to_sql(described, reader.arrow_schema) for described in request["filters"]]
     reader.filter_also(" AND ".join(text for text in known if text is not None) or None)
-    groups = reader.groups(parallelism=max(1, int(request["parallelism"])))
+    parallelism = max(1, int(request["parallelism"]))
+    groups = reader.groups(parallelism=parallelism)
     size, rows = reader.size_of(groups), reader.rows_of(groups)
     if totals is not None:
         groups = groups or [FragmentGroup(0, 0)]  # one row says that there are none
@@ -113,6 +115,12 @@ def _plan(request: Request) -> Mapping[str, Any]:
     limit = int(request["limit"])
     if limit >= 0 and not reader.is_filtered:
         groups = reader.first_groups(groups, rows=limit)
+    if request.get("may_cluster"):
+        told = request.get("clustered")
+        found = clustering(reader, groups, parallelism=parallelism, column=None if told is None else str(told))
+        if found is not None:
+            planned = _planned(reader, found.groups, rows=rows, size=size)
+            return {**planned, "clustered": found.column, "keys": found.keys}
     return _planned(reader, groups, rows=rows, size=size)
 
 
@@ -138,7 +146,7 @@ def _read(request: Request, peer: Connection) -> None:
         reader = _unpacked_reader(request["reader"])
         group = _unpacked(FragmentGroup, request["group"])
         limit = int(request["limit"])
-        batches = reader.read(group)
+        batches = only_of_value(reader.read(group), group)
     except Exception as error:
         peer.send_error(error)
         return

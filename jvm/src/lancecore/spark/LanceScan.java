@@ -1,5 +1,6 @@
 package lancecore.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
@@ -7,23 +8,42 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Some columns of one version. Planned once, when Spark first wants to know its size or its parts; again for what the other side
  * of a join turns out to hold, which a query knows only while it runs.
  */
-final class LanceScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+final class LanceScan
+    implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
+  private static final String CLUSTERS = "spark.sql.sources.v2.bucketing.enabled";
+
   private final StructType read;
   private final Map<String, String> options;
   private final String at;
@@ -45,13 +65,38 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
 
   private synchronized Planner.Plan plan() {
     if (planned == null) {
-      planned = plan(filters);
+      planned = plan(filters, mayCluster(), null);
     }
     return planned;
   }
 
-  private Planner.Plan plan(ArrayNode all) {
-    return Planner.plan(options, at, read, all, limit, summary, SparkSession.active().sparkContext().defaultParallelism());
+  private Planner.Plan plan(ArrayNode all, boolean mayCluster, String clustered) {
+    int parallelism = SparkSession.active().sparkContext().defaultParallelism();
+    return Planner.plan(options, at, read, all, limit, summary, parallelism, mayCluster, clustered);
+  }
+
+  /** Whether Spark would use that tasks have one value of a column each. */
+  private boolean mayCluster() {
+    return summary == null && limit < 0 && !changesRows() && Boolean.parseBoolean(SparkSession.active().conf().get(CLUSTERS));
+  }
+
+  private boolean changesRows() {
+    return Arrays.asList(read.fieldNames()).contains(LanceTable.SystemColumn.ADDRESS);
+  }
+
+  /** By a column that each task has one value of, where the planner knows one. */
+  @Override
+  public Partitioning outputPartitioning() {
+    String column = mayCluster() ? plan().clustered : null;
+    if (column == null) {
+      return new UnknownPartitioning(0);
+    }
+    Expression[] keys = {Expressions.identity(quoted(column))};
+    return new KeyGroupedPartitioning(keys, plan().groups.length);
+  }
+
+  private static String quoted(String column) {
+    return "`" + column.replace("`", "``") + "`";
   }
 
   @Override
@@ -79,11 +124,11 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
    */
   @Override
   public NamedReference[] filterAttributes() {
-    if (summary != null || Arrays.asList(read.fieldNames()).contains(LanceTable.SystemColumn.ADDRESS)) {
+    if (summary != null || changesRows()) {
       return new NamedReference[0];
     }
     return Arrays.stream(read.fields()).filter(field -> Predicates.compares(field.dataType()))
-        .map(field -> Expressions.column("`" + field.name().replace("`", "``") + "`")).toArray(NamedReference[]::new);
+        .map(field -> Expressions.column(quoted(field.name()))).toArray(NamedReference[]::new);
   }
 
   /** Spark asks for the batch of it next, in this thread; another plan that has this scan is not meant. */
@@ -121,7 +166,17 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return Arrays.stream(plan().groups).map(words -> new Group(words, null)).toArray(InputPartition[]::new);
+    return groups(plan(), null);
+  }
+
+  private InputPartition[] groups(Planner.Plan known, String reader) {
+    InputPartition[] found = new InputPartition[known.groups.length];
+    DataType type = known.clustered == null ? null : read.apply(known.clustered).dataType();
+    for (int index = 0; index < found.length; index++) {
+      String words = known.groups[index];
+      found[index] = type == null ? new Group(words, reader) : new KeyedGroup(words, reader, known.keys.get(index), type);
+    }
+    return found;
   }
 
   @Override
@@ -154,8 +209,10 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
 
     @Override
     public InputPartition[] planInputPartitions() {
-      Planner.Plan known = plan(all);
-      return Arrays.stream(known.groups).map(words -> new Group(words, known.reader)).toArray(InputPartition[]::new);
+      String told = plan().clustered; // Spark holds us to the column that it knows
+      Planner.Plan known = plan(all, told != null, told);
+      // Where an index has gone in between, all rows of the groups that Spark knows are right as well.
+      return told != null && known.clustered == null ? LanceScan.this.planInputPartitions() : groups(known, known.reader);
     }
 
     @Override
@@ -165,7 +222,7 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
   }
 
   /** What one task reads, in the planner's words. Never printed: it may hold what opens a store. */
-  static final class Group implements InputPartition {
+  static class Group implements InputPartition {
     private static final long serialVersionUID = 1L;
     final String words;
     /** Null where it is that of all tasks. */
@@ -174,6 +231,39 @@ final class LanceScan implements Scan, Batch, SupportsReportStatistics, Supports
     Group(String words, String reader) {
       this.words = words;
       this.reader = reader;
+    }
+  }
+
+  /** The same of rows that all have one value in the column that the table is clustered by. */
+  private static final class KeyedGroup extends Group implements HasPartitionKey {
+    private static final long serialVersionUID = 1L;
+    private final InternalRow key;
+
+    KeyedGroup(String words, String reader, JsonNode value, DataType type) {
+      super(words, reader);
+      this.key = new GenericInternalRow(new Object[] {inside(value, type)});
+    }
+
+    @Override
+    public InternalRow partitionKey() {
+      return key;
+    }
+
+    /** As Spark keeps it in rows. */
+    private static Object inside(JsonNode value, DataType type) {
+      if (type instanceof BooleanType) {
+        return value.asBoolean();
+      }
+      if (type instanceof ByteType) {
+        return (byte) value.asInt();
+      }
+      if (type instanceof ShortType) {
+        return (short) value.asInt();
+      }
+      if (type instanceof IntegerType || type instanceof DateType) {
+        return value.asInt();
+      }
+      return type instanceof StringType ? UTF8String.fromString(value.asText()) : (Object) value.asLong();
     }
   }
 }

@@ -39,6 +39,10 @@ final class Planner {
     final String[] groups;
     final long rows;
     final long bytes;
+    /** The column that each group has one value of; null where there is none. */
+    final String clustered;
+    /** These values. */
+    final JsonNode keys;
 
     Plan(JsonNode found) {
       reader = found.get("reader").asText();
@@ -49,11 +53,14 @@ final class Planner {
       }
       rows = found.get("rows").asLong();
       bytes = found.get("bytes").asLong();
+      clustered = found.path("clustered").asText(null);
+      keys = found.get("keys");
     }
   }
 
+  /** `mayCluster`: whether groups of one value each are of use; `clustered`: of which column they have to be, null for any. */
   static Plan plan(Map<String, String> options, String at, StructType read, ArrayNode filters, int limit,
-      Summary summary, int parallelism) {
+      Summary summary, int parallelism, boolean mayCluster, String clustered) {
     ObjectNode request = atVersion(request("plan", options), at);
     request.put("schema", read.json());
     request.set("filters", filters);
@@ -61,7 +68,10 @@ final class Planner {
     if (summary != null) {
       request.set(summary.name, summary.described);
     }
-    request.put("parallelism", parallelism);
+    request.put("parallelism", parallelism).put("may_cluster", mayCluster);
+    if (clustered != null) {
+      request.put("clustered", clustered);
+    }
     return new Plan(Workers.askAgain(request));
   }
 
