@@ -30,6 +30,11 @@ def test_the_examples_of_the_page_run(formats: Any, tmp_path: Path) -> None:
     blocks = [text for text in blocks if "catalogs=" not in text]  # which needs the jar: see test_spark_catalog
     for number, text in enumerate(blocks):
         exec(compile(text.replace("s3://lake", str(tmp_path)), f"{PAGE.name}, example {number}", "exec"), names)
+    for setting in ("enabled", "pushPartValues.enabled"):
+        formats.conf.unset(f"spark.sql.sources.v2.bucketing.{setting}")
+    assert sorted(map(tuple, names["visits"].join(names["rain"], "day").groupBy("day").count().collect())) == [
+        (f"2024-03-0{day}", 4) for day in (1, 2, 3)
+    ]
     counts = [names[name].count() for name in ("flights", "old", "golden", "trial", "late")]
     assert counts == [6, 6, 4, 6, 3]
     assert lance.dataset(tmp_path / "copy.lance").count_rows() == 6

@@ -43,6 +43,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class LanceScan
     implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   private static final String CLUSTERS = "spark.sql.sources.v2.bucketing.enabled";
+  private static final String IN_PARTS = "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled";
 
   private final StructType read;
   private final Map<String, String> options;
@@ -75,9 +76,16 @@ final class LanceScan
     return Planner.plan(options, at, read, all, limit, summary, parallelism, mayCluster, clustered);
   }
 
-  /** Whether Spark would use that tasks have one value of a column each. */
+  /**
+   * Whether Spark would use that tasks have one value of a column each. Not where it may also split a value between tasks of a
+   * join: releases up to 4.2.0 then take the split rows for grouped ones and repeat them (SPARK-53074, 55848 and 58996).
+   */
   private boolean mayCluster() {
-    return summary == null && limit < 0 && !changesRows() && Boolean.parseBoolean(SparkSession.active().conf().get(CLUSTERS));
+    return summary == null && limit < 0 && !changesRows() && isSet(CLUSTERS) && !isSet(IN_PARTS);
+  }
+
+  private static boolean isSet(String setting) {
+    return Boolean.parseBoolean(SparkSession.active().conf().get(setting));
   }
 
   private boolean changesRows() {
