@@ -4,7 +4,7 @@
 
     fragments by day  1 1 2 3 3 3        tasks  [1 1] [2] [3 3] [3]       keys  1 2 3 3
 
-A table of Lance has no partitions; that its rows came a day at a time is known from a zone map. Nothing is believed that
+A table of Lance has no partitions; that its rows came a day at a time is known from a zone map. Nothing is trusted that
 a join rests on: a task compares the column, which is among those read, with the value that was told.
 """
 

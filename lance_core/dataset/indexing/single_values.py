@@ -21,7 +21,7 @@ from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.index.scalar.zone_map import ZoneMap
 
 _MOST_BYTES = 16 << 20
-"""Of a segment; a zone takes about 50, and all of them are looked at."""
+"""Of a segment; a zone takes about 50, and all of them are checked."""
 
 
 def single_values(
@@ -29,7 +29,7 @@ def single_values(
 ) -> Mapping[str, Mapping[int, Any]]:
     """Column -> fragment id -> the value of all its rows, never null; only what is known, so columns may be absent.
 
-    What a segment without checksums says is believed as the policy has it: whoever relies on it compares the rows.
+    What a segment without checksums says counts as the policy has it: whoever relies on it compares the rows.
     """
     found: dict[str, dict[int, Any]] = {}
     for column, segments in usable_segments(snapshot).items():
