@@ -25,8 +25,7 @@ from lance_core.spark.table_reader import LEAST_BYTES, FragmentGroup, TableReade
 _MOST_OF_A_SHARE = 2
 """Spark reads all of one value in one task, even for a scan that no join follows: at most so many shares of a processor."""
 _MORE_TASKS = 4
-_TASKS_AT_LEAST = 200
-"""As many tasks as a shuffle has, or so many times those of a plain scan, and no more for the sake of a join."""
+"""So many times the tasks of a plain scan, or so many for each processor: a task takes about 10 ms, whoever joins or not."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,8 @@ def _is_exact(kind: Any) -> bool:
 
 
 def _is_worth_it(reader: TableReader, made: Clustering, plain: Sequence[FragmentGroup], parallelism: int) -> bool:
-    if _num_values(made) < max(2, parallelism) or len(made.groups) > max(_TASKS_AT_LEAST, _MORE_TASKS * len(plain)):
+    most = _MORE_TASKS * max(len(plain), parallelism)
+    if _num_values(made) < max(2, parallelism) or len(made.groups) > most:
         return False
     sizes: dict[Any, int] = {}
     for group in made.groups:

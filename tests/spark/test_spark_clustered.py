@@ -20,15 +20,19 @@ import pytest
 from lance_core.spark.clustered import KeyedGroup, clustering
 from lance_core.spark.options import parse_options
 from lance_core.spark.table_reader import TableReader
-from tests.spark.conftest import WITH_BRIDGE, new_session
+from tests.spark.conftest import WITH_BRIDGE
 
 pytestmark = pytest.mark.spark
 
 BUCKETING = "spark.sql.sources.v2.bucketing"
+PRUNING = "spark.sql.optimizer.dynamicPartitionPruning"
 SETTINGS = {
     f"{BUCKETING}.enabled": "true",
     f"{BUCKETING}.pushPartValues.enabled": "true",
     f"{BUCKETING}.partiallyClusteredDistribution.enabled": "false",
+    f"{BUCKETING}.shuffle.enabled": "false",
+    f"{PRUNING}.reuseBroadcastOnly": "true",
+    f"{PRUNING}.fallbackFilterRatio": "0.5",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
 }
@@ -102,27 +106,16 @@ class Lake(NamedTuple):
             assert ("Exchange" in self.plan(query)) == moved, self.plan(query)
 
 
-@pytest.fixture(scope="module")
-def session(spark: Any) -> Any:
-    from lance_core.spark.bridge import is_enabled
-
-    found = new_session(spark)
-    if not is_enabled(found):
-        pytest.importorskip("pyspark.sql.datasource", reason="no Python data sources before Spark 4.0")
-        from lance_core.spark.source import register
-
-        register(found)
-    return found
-
-
 @pytest.fixture
-def lake(session: Any, tmp_path: Path) -> Iterator[Lake]:
+def lake(formats: Any, tmp_path: Path) -> Iterator[Lake]:
     for name, value in SETTINGS.items():
-        session.conf.set(name, value)
-    yield Lake(session, tmp_path)
+        formats.conf.set(name, value)
+    yield Lake(formats, tmp_path)
+    for name in SETTINGS:
+        formats.conf.unset(name)
     for side in ("left", "right"):
         for source in ("lance", "parquet"):
-            session.catalog.dropTempView(f"{side}_{source}")
+            formats.catalog.dropTempView(f"{side}_{source}")
 
 
 def _day(day: int | None, *, kind: str = "int", rows: int = ROWS, first: int = 0) -> pa.Table:
@@ -221,19 +214,15 @@ def test_a_value_in_several_tasks(lake: Lake, pushed: bool, partially: bool) -> 
 
 def test_one_side_that_is_not_clustered_may_be_shuffled_to_the_other(lake: Lake) -> None:
     lake.session.conf.set(f"{BUCKETING}.shuffle.enabled", "true")
-    try:
-        lake.add("left", [*_days(LEFT), _day(None)], indexed=False)
-        lake.add("right", _days(RIGHT))
-        lake.check(JOIN, *OTHERS[:4])
-    finally:
-        lake.session.conf.unset(f"{BUCKETING}.shuffle.enabled")
+    lake.add("left", [*_days(LEFT), _day(None)], indexed=False)
+    lake.add("right", _days(RIGHT))
+    lake.check(JOIN, *OTHERS[:4])
 
 
 @pytest.mark.parametrize("where", ["x IN (20, 21)", "x IN (1000)", "t <> 't3'"])
 def test_what_the_other_side_turns_out_to_hold_restricts_the_groups(lake: Lake, where: str) -> None:
-    pruning = "spark.sql.optimizer.dynamicPartitionPruning"
-    lake.session.conf.set(f"{pruning}.reuseBroadcastOnly", "false")
-    lake.session.conf.set(f"{pruning}.fallbackFilterRatio", "10")
+    lake.session.conf.set(f"{PRUNING}.reuseBroadcastOnly", "false")
+    lake.session.conf.set(f"{PRUNING}.fallbackFilterRatio", "10")
     lake.add("left", _days([*LEFT, 2, 6]))
     lake.add("right", _days(RIGHT))
     query = f"SELECT l.k, l.x, r.x AS y FROM {{left}} l JOIN (SELECT * FROM {{right}} WHERE {where}) r ON l.k = r.k"
@@ -318,10 +307,10 @@ def test_a_value_with_most_of_the_rows_is_no_clustering(table: Callable[..., str
     assert _clustered(even, parallelism=3) is not None
 
 
-def test_so_many_more_tasks_are_no_clustering(table: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    uri = table((1, 2, 3, 4, 5))
-    monkeypatch.setattr("lance_core.spark.clustered._TASKS_AT_LEAST", 4)
+def test_so_many_more_tasks_are_no_clustering(table: Callable[..., str]) -> None:
+    uri = table(range(9))
     assert _clustered(uri) is None
+    assert _clustered(uri, parallelism=3) is not None
     assert _clustered(uri, rowsPerPartition=str(ROWS)) is not None
 
 
