@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import InputError, NotFoundError, PreconditionError, StoreError, StoreRefusedError
+from lance_core.errors import InputError, PreconditionError, StoreError, StoreRefusedError
 from lance_core.fetch import ByteRange
 from lance_core.io.answers import TransientError
 from lance_core.io.resolve import resolve_store
@@ -155,19 +155,6 @@ def test_what_nodes_answer(server: WebHdfsServer, uri: str, status: int, name: s
         resolve_store(uri, ONCE).size("a")
     assert type(caught.value) is expected
     assert name in str(caught.value)
-
-
-def test_an_error_that_is_being_handled_is_no_answer(uri: str) -> None:
-    """As where a failed job is followed by a look for what its driver left: the status is that of the job's failure."""
-
-    class BusyError(Exception):
-        status_code = 500
-
-    try:
-        raise BusyError
-    except BusyError:
-        with pytest.raises(NotFoundError):
-            resolve_store(uri, ONCE).get("a")
 
 
 def test_a_passing_failure_is_repeated(server: WebHdfsServer, uri: str) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import logging
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +74,6 @@ class Redactor:
 def typed(path: str, *, uri: str, redact: Redactor, renews: bool = True) -> Iterator[None]:
     """Turn whatever a backend raises into an error of ours; the original is not chained, because it may hold secrets."""
     failure: LanceError | None = None
-    handled = sys.exc_info()[1]
     try:
         yield
     except LanceError:
@@ -83,17 +81,9 @@ def typed(path: str, *, uri: str, redact: Redactor, renews: bool = True) -> Iter
     except Exception as error:
         if is_shortage(error):
             raise
-        _cut_off_from(error, handled)
         failure = as_store_error(error, path, uri=uri, redact=redact, renews=renews)
     if failure is not None:
         raise failure from None
-
-
-def _cut_off_from(error: Exception, handled: BaseException | None) -> None:
-    """Python chains to an error whatever was being handled when the request was made: it says nothing of the answer."""
-    for link in [*_chain(error)]:
-        if handled is not None and link.__context__ is handled:
-            link.__context__ = None
 
 
 def as_store_error(error: Exception, path: str, *, uri: str, redact: Redactor, renews: bool = True) -> LanceError:
