@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,12 @@ def check(lake: Path) -> None:
 
 
 def workers(server: Server) -> list[psutil.Process]:
-    children = psutil.Process(server.pid).children(recursive=True)
-    return [each for each in children if "lance_core.spark.bridge.worker" in " ".join(each.cmdline())]
+    found = []
+    for process in psutil.Process(server.pid).children(recursive=True):
+        with suppress(psutil.Error):  # one that has just ended
+            if "lance_core.spark.bridge.worker" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
 
 
 # Connect
