@@ -161,7 +161,7 @@ def test_a_driver_on_yarn_with_nothing_to_do_has_a_session(tmp_path, monkeypatch
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.delenv("SPARK_YARN_STAGING_DIR", raising=False)
     if is_on_yarn:
-        monkeypatch.setenv("SPARK_YARN_STAGING_DIR", "hdfs://namenode/user/root/.sparkStaging/application_1_0001")
+        monkeypatch.setenv("SPARK_YARN_STAGING_DIR", "hdfs://namenode/user/somebody/.sparkStaging/application_1_0001")
     begun: list[str] = []
     monkeypatch.setattr(submit, "start_session", begun.append)
     assert submit.run([spec.to_json()]) == 0
