@@ -11,9 +11,6 @@ runs again is looked for in the log, by the two properties that this sink leaves
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypedDict
-
 from lance_core.commit.manifests import open_or_none, version_numbers
 from lance_core.commit.transactions import transaction_of
 from lance_core.errors import InputError
@@ -28,19 +25,13 @@ MOST_LOOKBACK = 10_000
 """The most versions that lance-spark's sink looks at, too."""
 
 
-class _Batch(TypedDict):
-    dag_id: str
-    run_id: str
-    task_id: str
-
-
 def batch_identity(uri: str, query: str, batch_id: int) -> str:
     """The identity of one batch of one query into one table.
 
     >>> batch_identity("/t", "q", 1) == batch_identity("file:///t/", "q", 1) != batch_identity("/t", "q", 2)
     True
     """
-    return make_identity(canonical_uri(uri), **_batch(query, batch_id))
+    return _identity(uri, query, str(batch_id))
 
 
 def batch_of(options: SourceOptions) -> StreamBatch | None:
@@ -49,14 +40,7 @@ def batch_of(options: SourceOptions) -> StreamBatch | None:
         return None
     if not options.query or options.batch < 0:
         raise InputError("a batch of a stream needs streamingQueryId and a number from 0 on")
-    stream = make_identity(canonical_uri(options.uri), dag_id="spark-streaming", run_id=options.query, task_id="")
-    return StreamBatch(options.query, stream, options.batch)
-
-
-def with_identity(options: SourceOptions) -> SourceOptions:
-    """The options with the identity of the batch that they name."""
-    batch = batch_of(options)
-    return options if batch is None else replace(options, identity=batch_identity(options.uri, batch.query, batch.number))
+    return StreamBatch(options.query, _identity(options.uri, options.query, ""), options.batch)
 
 
 def version_of_lance_spark(store: Store, batch: StreamBatch, manifest: Manifest | None, *, lookback: int) -> int | None:
@@ -73,5 +57,5 @@ def version_of_lance_spark(store: Store, batch: StreamBatch, manifest: Manifest 
     return None
 
 
-def _batch(query: str, batch_id: int) -> _Batch:
-    return {"dag_id": "spark-streaming", "run_id": query, "task_id": str(batch_id)}
+def _identity(uri: str, query: str, task: str) -> str:
+    return make_identity(canonical_uri(uri), dag_id="spark-streaming", run_id=query, task_id=task)

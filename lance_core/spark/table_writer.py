@@ -57,7 +57,7 @@ from lance_core.publish.decisions import CommittedWork, look
 from lance_core.publish.model import Attempt
 from lance_core.publish.stage import committed_reference
 from lance_core.spark.options import SourceOptions, refuse_search
-from lance_core.spark.stream_batch import batch_of, version_of_lance_spark, with_identity
+from lance_core.spark.stream_batch import batch_identity, batch_of, version_of_lance_spark
 from lance_core.table.stream_batches import StreamBatch
 
 UNSEEN_SECONDS = 7 * 24 * 3600.0
@@ -111,8 +111,9 @@ class TableWriter:
         where: str | None = None,
         read_version: int | None = None,
     ) -> None:
-        options = with_identity(options)
         batch = batch_of(options)
+        if batch is not None:
+            options = replace(options, identity=batch_identity(options.uri, batch.query, batch.number))
         self._spec = spec_of(options, overwrite=overwrite, where=where)
         self._options = options
         store = self._store()
