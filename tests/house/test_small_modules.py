@@ -19,6 +19,7 @@ APART = {
     "lance_core.cli.watching": _ROW,
     "lance_core.codecs.ranges": _ROW,
     "lance_core.dataset.handle.vector_options": "annotations that are values, so no `from __future__ import annotations`",
+    "lance_core.spark.bridge.heap": "settings of the C library for one process: tested alone",
     "lance_core.jobs.publish.trust": "what may run from a record: pure, and tested alone",
     "lance_core.jobs.acts.recall": "a measure over arrays: tested alone",
     "lance_core.jobs.gates.measures": "measures over arrays: tested alone",

@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 _LARGEST_REQUEST = 1 << 28
-_BUFFER_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 15
 
 
 class Connection:

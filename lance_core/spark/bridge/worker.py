@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import shutil
 import socket
 import struct
@@ -26,16 +27,21 @@ from pathlib import Path
 
 from lance_core import __version__
 from lance_core.spark.bridge.frames import Connection
+from lance_core.spark.bridge.heap import give_freed_memory_back, keep_freed_memory
 from lance_core.spark.bridge.requests import answer
 
 PROTOCOL = 1
 """Changes with what is sent; the jar refuses a process of another one."""
+
+IDLE_SECONDS = 2.0
+"""Without a request for so long, the memory of the last ones goes back to the system."""
 
 log = logging.getLogger(__name__)
 
 
 def main() -> None:
     """Listen, say where, and serve until standard input ends."""
+    keep_freed_memory()
     folder = tempfile.mkdtemp(prefix="lance-")  # of mode 0700
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -46,6 +52,7 @@ def main() -> None:
             ready = {"protocol": PROTOCOL, "version": __version__, "socket": place}
             os.write(sys.stdout.fileno(), json.dumps(ready).encode() + b"\n")
             while True:
+                _await(listening)
                 connection, _ = listening.accept()
                 with connection:
                     _serve(connection)
@@ -66,12 +73,19 @@ def _serve(connection: socket.socket) -> None:
         return
     peer = Connection(connection)
     try:
-        while (request := peer.request()) is not None:
+        while _await(connection) and (request := peer.request()) is not None:
             answer(request, peer)
     except (OSError, EOFError) as error:  # the JVM closed early, as it does for a limit: the next connection is a new start
         log.debug("the connection ended in the middle of a request: %s", error)
     finally:
         peer.close()
+
+
+def _await(source: socket.socket) -> bool:
+    """Until something comes, which is always so in the end."""
+    if not select.select([source], [], [], IDLE_SECONDS)[0]:
+        give_freed_memory_back()
+    return True
 
 
 def _is_own(connection: socket.socket) -> bool:
