@@ -263,7 +263,7 @@ def _first_null(
         row = pc.index(bad, True).as_py()
         if row >= 0:
             return path, row
-    if not _has_required(array.type):
+    if not has_required(array.type):
         return None
     if pa.types.is_struct(array.type):
         return _first_null_in_struct(as_struct(array), path, parent_valid)
@@ -305,9 +305,9 @@ def _first_null_in_list(array: pa.Array[Any], path: str) -> tuple[str, int] | No
     return None if found is None else (found[0], -1)
 
 
-def _has_required(arrow_type: pa.DataType) -> bool:
+def has_required(arrow_type: pa.DataType) -> bool:
     """Whether any field below this type is not nullable."""
-    return any(not child.nullable or _has_required(child.type) for child in _children(arrow_type))
+    return any(not child.nullable or has_required(child.type) for child in _children(arrow_type))
 
 
 def _children(arrow_type: pa.DataType) -> Sequence[pa.Field[Any]]:

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_core.arrow.buffers import with_buffers
-from lance_core.arrow.cast import ExactBatches, cast_array, check_nulls
+from lance_core.arrow.cast import ExactBatches, cast_array, check_nulls, has_required
 from lance_core.errors import FilterError, SchemaMismatchError
 from lance_core.expr.casts import cast_as
 from lance_core.format.declared import is_filled_by_refresh
@@ -132,6 +132,7 @@ class Conformer:
     def __init__(self, target: pa.Schema, *, uri: str) -> None:
         self._target = target
         self._uri = uri
+        self._takes_nulls = all(field.nullable and not has_required(field.type) for field in target)
         self.rows_seen = 0
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -139,6 +140,9 @@ class Conformer:
 
         SchemaMismatchError names column and row for a value that does not fit or a null where none may be.
         """
+        if self._takes_nulls and batch.num_columns and batch.schema.equals(self._target, check_metadata=True):
+            self.rows_seen += batch.num_rows
+            return batch
         arrays = [self._column(batch, field) for field in self._target]
         for field, array in zip(self._target, arrays, strict=True):
             check_nulls(array, field, path=field.name, first_row=self.rows_seen)
