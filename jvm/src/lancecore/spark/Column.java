@@ -42,7 +42,11 @@ class Column extends ArrowColumnVector {
     if (vector instanceof BaseFixedWidthVector) {
       return new Fixed(vector);
     }
-    if (vector instanceof VarCharVector || vector instanceof VarBinaryVector) {
+    if (vector instanceof VarCharVector) {
+      Repeated few = new Repeated(vector);
+      return few.repeats() ? few : new Varied(vector);
+    }
+    if (vector instanceof VarBinaryVector) {
       return new Varied(vector);
     }
     if (vector instanceof StructVector) {
@@ -147,7 +151,10 @@ class Column extends ArrowColumnVector {
     }
   }
 
-  private static final class Varied extends Column {
+  private static class Varied extends Column {
+    /** Behind the last byte. */
+    long end;
+
     Varied(FieldVector vector) {
       super(vector);
     }
@@ -156,7 +163,9 @@ class Column extends ArrowColumnVector {
     void turn() {
       turnValidity();
       data = ((BaseVariableWidthVector) vector).getDataBufferAddress();
-      require(vector.getDataBuffer().capacity(), turnOffsets());
+      long bytes = turnOffsets();
+      require(vector.getDataBuffer().capacity(), bytes);
+      end = data + bytes;
     }
 
     @Override
@@ -182,6 +191,42 @@ class Column extends ArrowColumnVector {
       byte[] found = new byte[offset(row + 1) - start];
       Platform.copyMemory(null, data + start, found, Platform.BYTE_ARRAY_OFFSET, found.length);
       return found;
+    }
+  }
+
+  /** Of few and short texts: a class of its own, because a new text for each value costs nothing where no other is given. */
+  private static final class Repeated extends Varied {
+    private final ShortTexts texts = new ShortTexts();
+
+    Repeated(FieldVector vector) {
+      super(vector);
+    }
+
+    @Override
+    void turn() {
+      super.turn();
+      texts.turn(end);
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      if (isAbsent(row)) {
+        return null;
+      }
+      int start = offset(row);
+      int length = offset(row + 1) - start;
+      return texts.takes(data + start, length)
+          ? texts.get(data + start, length)
+          : UTF8String.fromAddress(null, data + start, length);
+    }
+
+    /** Whether most of the first texts have been there before. */
+    boolean repeats() {
+      turn();
+      for (int row = 0; row < Math.min(ShortTexts.TRIED, vector.getValueCount()); row++) {
+        getUTF8String(row);
+      }
+      return texts.knowsMost();
     }
   }
 
