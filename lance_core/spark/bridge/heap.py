@@ -1,12 +1,13 @@
 """What a process that decodes batch after batch does with the memory of the last one: it keeps it for the next.
 
-glibc hands large blocks back to the system as soon as they are free, and takes them anew for the next batch: the system then
+glibc hands large blocks back to the system as soon as they are free, and takes other ones for the next batch: the system then
 clears each page again, which was a third of what a scan cost this process. Elsewhere than in a process of our own such
 settings are not ours to make.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 
@@ -21,8 +22,9 @@ _MOST_KEPT = 256 << 20
 
 def keep_freed_memory() -> None:
     """Reuse what is freed, up to 256 MiB, before any thread has begun; nothing happens on a system without `mallopt`."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None:
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:
         return
     any(mallopt(_MMAP_THRESHOLD, size) for size in _LARGEST_KEPT)
     mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
@@ -35,6 +37,5 @@ def give_freed_memory_back() -> None:
     """All of it, to the system: for a process that has nothing to do."""
     gc.collect()
     pa.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    with contextlib.suppress(AttributeError):  # of another C library
+        ctypes.CDLL(None).malloc_trim(0)
