@@ -1,7 +1,7 @@
 """What a process that decodes batch after batch does with the memory of the last one: it keeps it for the next.
 
-glibc hands large blocks back to the system as soon as they are free, and takes other ones for the next batch: the system then
-clears each page again, which was a third of what a scan cost this process. Elsewhere than in a process of our own such
+glibc hands large blocks back to the system as soon as they are free, and takes other ones for the next batch: the system
+then clears each page again, which was a third of what a scan cost this process. Elsewhere than in a process of our own such
 settings are not ours to make.
 """
 
