@@ -1,18 +1,15 @@
-"""`format("lance")` with the bridge against Spark's own Parquet and whoever else is there, in one session.
+"""`format("lance")` with the bridge against Spark's own Parquet and whoever else is there (`spark_peers`), in one session.
 
-Counted is the processor time of this process, its JVM and all workers, which other programs of the machine hardly change.
-Jars of others come by `LANCE_BENCH_JARS` (comma-separated): with lance-spark's, reads and appends are timed with its source
-as well, with delta-spark's the edits. Needs Java 17.
+Counted is the processor time of this process, its JVM and all workers, which other programs of the machine hardly change; a
+cold query is the elapsed time of a new process with a new JVM. Needs Java 17.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
+import subprocess
 import sys
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,53 +20,36 @@ import pyarrow.parquet as pq
 
 from bench.measure import Case
 from bench.workloads.mixed import make_table
-from bench.workloads.spark import FILES, session_builder
+from bench.workloads.spark import FILES
+from bench.workloads.spark_peers import DELTA, ICEBERG, LANCE_SPARK, OURS, PARQUET, Peers, open_peers
 
-OURS = "lance.DefaultSource"
-"""The bridge by its class: with lance-spark's jar, `lance` is the name of its source."""
-THEIRS, DELTA = "org.lance.spark.LanceSparkDataSource", "io.delta.sql.DeltaSparkSessionExtension"
-FRESH = {"lance_core": "append", "parquet": "append", "lance-spark": "errorifexists"}
-"""The mode that makes a table where none is."""
 FEW = 1_000
 ROUNDS = 5
+COLD_ROUNDS = 3
+SUMS = (
+    "sum(id)",
+    "sum(value)",
+    "sum(small)",
+    "sum(length(name))",  # max of a text makes Spark sort: its own cost, which hides the reading
+    "sum(length(category))",
+    "max(time)",
+    "sum(maybe)",
+    "sum(key)",
+)
 
 
 def cases(folder: Path, scale: float) -> Iterator[Case]:
-    """Reads, appends, edits."""
+    """Reads, appends, edits, first queries."""
     rows = int(5_000_000 * scale)
-    jars = [jar for jar in os.environ.get("LANCE_BENCH_JARS", "").split(",") if jar]
-    spark = _open_session(jars, folder)
+    peers = open_peers(folder)
     try:
-        places = _write(spark, folder, rows, has_theirs=_has(jars, THEIRS))
-        yield from _reads(spark, places)
-        yield from _appends(spark, folder, places)
-        yield from _edits(spark, folder, rows, has_delta=_has(jars, DELTA))
+        written = _write(peers, rows)
+        yield from _reads(peers, written)
+        yield from _appends(peers)
+        yield from _edits(peers, rows)
     finally:
-        spark.stop()
-
-
-def _has(jars: list[str], name: str) -> bool:
-    entry = name.replace(".", "/") + ".class"
-    return any(entry in zipfile.ZipFile(jar).namelist() for jar in jars)
-
-
-def _open_session(jars: list[str], folder: Path) -> Any:
-    from lance_core.spark.bridge import configure
-
-    builder = (
-        session_builder()
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.jars", ",".join(jars))
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    )
-    if _has(jars, DELTA):
-        builder = builder.config("spark.sql.extensions", DELTA).config(
-            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        )
-    if _has(jars, THEIRS):  # its paths are tables of a catalog of this name
-        builder = builder.config("spark.sql.catalog.lance", "org.lance.spark.LanceCatalog")
-    return configure(builder, catalogs={"lake": {"uri": str(folder / "lake")}}).getOrCreate()
+        peers.spark.stop()
+    yield from _cold(folder, [name for name in (OURS, PARQUET) if name in peers.names])
 
 
 def processor_time() -> float:
@@ -84,8 +64,8 @@ def processor_time() -> float:
     return total
 
 
-def _write(spark: Any, folder: Path, rows: int, *, has_theirs: bool) -> Mapping[str, Mapping[str, str]]:
-    """The same rows for each contender: name -> kind of table -> place."""
+def _write(peers: Peers, rows: int) -> Mapping[str, Sequence[str]]:
+    """The same rows for each contender: kind of table -> who has it."""
     rng = np.random.default_rng(2)
     table = make_table(rows).append_column("key", pa.array(rng.integers(0, 1_000_000, rows)))
     few = pa.table({"key": pa.array(rng.permutation(1_000_000)[:FEW]), "word": pa.array([f"w{i % 7}" for i in range(FEW)])})
@@ -95,38 +75,32 @@ def _write(spark: Any, folder: Path, rows: int, *, has_theirs: bool) -> Mapping[
             "parts": pa.array([{"x": i, "words": [f"w{i % 100}", "b"]} for i in range(rows // 10)]),
         }
     )
-    made = {"table": table, "few": few, "nested": nested}
-    for kind, content in made.items():
-        source = folder / "source" / kind
+    for kind, content in {"table": table, "few": few, "nested": nested}.items():
+        source = peers.folder / "source" / kind
         source.mkdir(parents=True, exist_ok=True)
         step = -(-content.num_rows // FILES)
         for number in range(FILES):
             pq.write_table(content.slice(number * step, step), source / f"part-{number}.parquet")
-    vectors = spark.range(rows // 25).selectExpr("id", "transform(sequence(1, 128), i -> cast(i * id as float)) v")
-    names = {"lance_core": OURS, "parquet": "parquet", **({"lance-spark": THEIRS} if has_theirs else {})}
-    places: dict[str, dict[str, str]] = {}
-    for name, source_class in names.items():
-        for kind in (*made, "vectors"):
-            frame = vectors if kind == "vectors" else spark.read.parquet(str(folder / "source" / kind))
-            if name == "lance-spark" and kind in ("nested", "vectors"):
-                continue
-            place = str(folder / f"{kind}.{name}.lance")
+    vectors = peers.spark.range(rows // 25).selectExpr("id", "transform(sequence(1, 128), i -> cast(i * id as float)) v")
+    written: dict[str, list[str]] = {}
+    for kind in ("table", "few", "nested", "vectors"):
+        for name in peers.names:
+            if name == LANCE_SPARK and kind in ("nested", "vectors"):
+                continue  # it fails on them
+            frame = vectors if kind == "vectors" else peers.spark.read.parquet(str(peers.folder / "source" / kind))
             try:
-                frame.write.format(source_class).mode(FRESH[name]).save(place)
+                peers.save(frame, name, kind, is_there=False)
             except Exception as error:
-                if name != "lance-spark":
+                if name in (OURS, PARQUET):
                     raise
-                print(f"{name} is left out: {error}", file=sys.stderr)
-                break
-            places.setdefault(name, {})[kind] = place
-    return places
+                print(f"{name} is left out of {kind}: {error}", file=sys.stderr)
+            else:
+                written.setdefault(kind, []).append(name)
+    return written
 
 
-def _reads(spark: Any, places: Mapping[str, Mapping[str, str]]) -> Iterator[Case]:
-    formats = {"lance_core": OURS, "parquet": "parquet", "lance-spark": THEIRS}
-
-    def load(name: str, kind: str) -> Any:
-        return spark.read.format(formats[name]).load(places[name][kind])
+def _reads(peers: Peers, written: Mapping[str, Sequence[str]]) -> Iterator[Case]:
+    load = peers.load
 
     def joined(name: str) -> Any:
         return load(name, "table").join(load(name, "few"), "key").groupBy("word").sum("value")
@@ -137,23 +111,7 @@ def _reads(spark: Any, places: Mapping[str, Mapping[str, str]]) -> Iterator[Case
     ways: dict[str, tuple[str, Callable[[str], object]]] = {
         "scan 8 columns": ("table", lambda name: nothing(load(name, "table"))),
         "scan 2 of 8": ("table", lambda name: nothing(load(name, "table").select("id", "name"))),
-        "sums over 8": (
-            "table",
-            lambda name: (
-                load(name, "table")
-                .selectExpr(
-                    "sum(id)",
-                    "sum(value)",
-                    "sum(small)",
-                    "max(name)",
-                    "max(category)",
-                    "max(time)",
-                    "sum(maybe)",
-                    "sum(key)",
-                )
-                .collect()
-            ),
-        ),
+        "sums over 8": ("table", lambda name: load(name, "table").selectExpr(*SUMS).collect()),
         "sums over 2 of 8": ("table", lambda name: load(name, "table").selectExpr("sum(id)", "sum(value)").collect()),
         "filter of 1 %": ("table", lambda name: nothing(load(name, "table").where("small = 7"))),
         "group by": ("table", lambda name: load(name, "table").groupBy("category").sum("value", "small").collect()),
@@ -168,62 +126,51 @@ def _reads(spark: Any, places: Mapping[str, Mapping[str, str]]) -> Iterator[Case
     }
     for _ in range(3):  # the JVM compiles what it runs often, for many seconds
         for title in ("scan 8 columns", "group by", "join with 1,000 rows", "filter of 1 %"):
-            for name in places:
+            for name in written["table"]:
                 ways[title][1](name)
     for title, (kind, act) in ways.items():
-        yield _case(title, {name: _bound(act, name) for name in places if kind in places[name]})
-    yield _case("limit 10, elapsed", {name: _bound(ways["limit 10"][1], name) for name in places}, clock=time.perf_counter)
+        yield _case(title, {name: _bound(act, name) for name in written[kind]})
+    limit = {name: _bound(ways["limit 10"][1], name) for name in written["table"]}
+    yield _case("limit 10, elapsed", limit, clock=time.perf_counter)
 
 
 def _bound(act: Callable[[str], object], name: str) -> Callable[[], object]:
     return lambda: act(name)
 
 
-def _appends(spark: Any, folder: Path, places: Mapping[str, Mapping[str, str]]) -> Iterator[Case]:
-    formats = {"lance_core": OURS, "parquet": "parquet", "lance-spark": THEIRS}
-
-    def place(name: str) -> str:
-        return str(folder / f"append.{name}.lance")
+def _appends(peers: Peers) -> Iterator[Case]:
+    there: dict[str, bool] = {}
 
     def append(frame: Any, name: str) -> None:
-        is_there = Path(place(name)).exists()
-        frame.write.format(formats[name]).mode("append" if is_there else FRESH[name]).save(place(name))
+        peers.save(frame, name, "append", is_there=there[name])
+        there[name] = True
 
     def clean(name: str) -> None:
-        shutil.rmtree(place(name), ignore_errors=True)
+        peers.clean(name, "append")
+        there[name] = False
 
     def appending(title: str, frame: Any, before: Callable[[str], None] | None = clean) -> Case:
-        return _case(title, {name: _bound(lambda it: append(frame, it), name) for name in places}, before=before)
+        return _case(title, {name: _bound(lambda it: append(frame, it), name) for name in peers.names}, before=before)
 
-    source = spark.read.parquet(str(folder / "source" / "table"))
+    source = peers.spark.read.parquet(str(peers.folder / "source" / "table"))
     cached = source.cache()
     cached.count()
     yield appending("append a cached DataFrame", source)
     cached.unpersist()
     yield appending("append from Parquet", source)
-    small = spark.createDataFrame([(i, f"n{i}") for i in range(100)], "id long, name string").coalesce(1).cache()
+    small = peers.spark.createDataFrame([(i, f"n{i}") for i in range(100)], "id long, name string").coalesce(1).cache()
     small.count()
-    for name in places:
+    for name in peers.names:
         clean(name)
     yield appending("append 100 rows", small, None)
 
 
-def _edits(spark: Any, folder: Path, rows: int, *, has_delta: bool) -> Iterator[Case]:
-    tables = {"lance_core": "lake.edits", **({"delta": "edits"} if has_delta else {})}
+def _edits(peers: Peers, rows: int) -> Iterator[Case]:
     changes = rows // 100
-    spark.range(0, changes).selectExpr(
+    peers.spark.range(0, changes).selectExpr(
         f"id * 50 + cast(id % 2 as int) * {rows} as id", "0.5d as value", "7 as small"
     ).createOrReplaceTempView("changes")
-
-    def start(name: str) -> None:
-        if name == "delta":
-            shutil.rmtree(folder / "warehouse" / "edits", ignore_errors=True)
-            spark.sql("DROP TABLE IF EXISTS edits")
-            spark.sql(f"CREATE TABLE edits USING delta AS SELECT id, value, small FROM parquet.`{folder}/source/table`")
-        else:
-            spark.sql("DROP TABLE IF EXISTS lake.edits")
-            spark.sql(f"CREATE TABLE lake.edits AS SELECT id, value, small FROM parquet.`{folder}/source/table`")
-
+    query = f"SELECT id, value, small FROM parquet.`{peers.folder}/source/table`"
     statements = {
         "DELETE 5 %": "DELETE FROM {} WHERE id % 20 = 3",
         "DELETE 5 % by a plain filter": "DELETE FROM {} WHERE small < 5",
@@ -231,12 +178,36 @@ def _edits(spark: Any, folder: Path, rows: int, *, has_delta: bool) -> Iterator[
         "MERGE 1 %": "MERGE INTO {} t USING changes c ON t.id = c.id WHEN MATCHED THEN UPDATE SET t.value = c.value "
         "WHEN NOT MATCHED THEN INSERT (id, value, small) VALUES (c.id, c.value, c.small)",
     }
+    names = [name for name in (OURS, DELTA, ICEBERG) if name in peers.names]
     for title, statement in statements.items():
+
+        def run(name: str, text: str = statement) -> None:
+            peers.spark.sql(text.format(peers.table(name, "edits")))
+
         yield _case(
             title,
-            {name: _bound(lambda it, text=statement: spark.sql(text.format(tables[it])), name) for name in tables},
-            before=start,
+            {name: _bound(run, name) for name in names},
+            before=lambda name: peers.create_as(name, "edits", query),
         )
+
+
+def _cold(folder: Path, names: Sequence[str]) -> Iterator[Case]:
+    """The first query of a new process, its JVM's start included, which is the same for all."""
+
+    def first(name: str, query: str) -> None:
+        command = [sys.executable, "-m", "bench.workloads.spark_bridge", str(folder), name, query]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    for query in FIRST_QUERIES:
+        contenders = {name: _bound(lambda it, text=query: first(it, text), name) for name in names}
+        title = f"cold, elapsed: {query}"
+        yield Case(f"{title}", contenders, repeats=COLD_ROUNDS, clock=time.perf_counter)
+
+
+FIRST_QUERIES: Mapping[str, Callable[[Any], object]] = {
+    "scan 8 columns": lambda frame: frame.write.format("noop").mode("overwrite").save(),
+    "count": lambda frame: frame.count(),
+}
 
 
 def _case(
@@ -247,3 +218,8 @@ def _case(
     clock: Callable[[], float] = processor_time,
 ) -> Case:
     return Case(title, contenders, before=before, repeats=ROUNDS, clock=clock)
+
+
+if __name__ == "__main__":
+    _place, _name, _query = sys.argv[1:]
+    FIRST_QUERIES[_query](open_peers(Path(_place)).load(_name, "table"))
