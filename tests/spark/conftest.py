@@ -27,6 +27,10 @@ needs_bridge = pytest.mark.skipif(not WITH_BRIDGE, reason="run by test_spark_wit
 needs_sources = pytest.mark.skipif(
     find_spec("pyspark.sql.datasource") is None, reason="Python data sources came with Spark 4.0"
 )
+needs_format = pytest.mark.skipif(
+    find_spec("pyspark.sql.datasource") is None and not WITH_BRIDGE,
+    reason='before Spark 4.0 format("lance") is the bridge\'s alone',
+)
 needs_classic = pytest.mark.skipif(REMOTE, reason="looks into the JVM, which a client of Connect has not")
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-pytestmark = pytest.mark.spark
+from tests.spark.conftest import needs_format
+
+pytestmark = [pytest.mark.spark, needs_format]
 
 # Beginnings and endings of each other, bytes of zero, of more than one byte, around 8 and 16 bytes.
 FEW = [

@@ -30,6 +30,7 @@ from lance_core.spark.runner import SparkRunner
 from lance_core.spark.source import register
 from tests.jobs.edit_support import commit, identity, leftovers, make_table
 from tests.jobs.sources.test_statements_like_an_engine import MORE, STATEMENTS, USERS, by_duckdb, ordered, parts
+from tests.spark.conftest import needs_format
 
 pytestmark = pytest.mark.spark
 
@@ -86,6 +87,7 @@ def test_inserts_are_in_the_dialect_of_spark(spark: Any, lake: dict[str, str], t
     assert sorted(lance.dataset(lake["daily"]).to_table()["note"].to_pylist()) == ["a'b", "it's", "x"]
 
 
+@needs_format
 def test_each_table_is_read_at_one_version(spark: Any, lake: dict[str, str], tmp_path: Path) -> None:
     """Also one that a query names twice, a tag's of a branch, and one that whoever starts the job has pinned."""
     table = lance_core.dataset(lake["s"])

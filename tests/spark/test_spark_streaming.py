@@ -23,7 +23,7 @@ from lance_core.publish.attempts import list_staged
 from lance_core.spark.options import SourceOptions
 from lance_core.spark.stream_batch import batch_identity, batch_of
 from lance_core.spark.streaming import batches_into, query_id_of
-from tests.spark.conftest import ENVIRONMENT, needs_sources
+from tests.spark.conftest import ENVIRONMENT, needs_format, needs_sources
 
 pytestmark = pytest.mark.spark
 
@@ -126,6 +126,7 @@ def _commit_as_lance_spark(uri: str, query: str, epoch: int, ids: list[int]) -> 
     )
 
 
+@needs_format
 def test_a_query_comes_from_the_sink_of_lance_spark(spark: Any, tmp_path: Path) -> None:
     """The batch that it committed last runs again here, from its checkpoint; and what we leave is what it looks for."""
     uri = str(tmp_path / "t.lance")
@@ -148,6 +149,7 @@ def test_a_query_comes_from_the_sink_of_lance_spark(spark: Any, tmp_path: Path) 
     assert _ids(uri) == [0, 10, 11, 12, 20, 30, 30], "as with theirs: what is further back than it looks is not seen"
 
 
+@needs_format
 def test_the_last_batch_stands_in_the_configuration(spark: Any, tmp_path: Path) -> None:
     """Over versions of the official library, its overwrite, two batches in one version, and back with a restore."""
     uri = str(tmp_path / "t.lance")
