@@ -33,6 +33,7 @@ from lance_core.errors import InputError
 from lance_core.spark.bridge import JAR, configure, enable, is_enabled, jar_path
 from lance_core.spark.bridge.frames import Connection
 from lance_core.spark.bridge.predicates import to_sql
+from lance_core.spark.bridge.worker import IDLE_SECONDS
 from lance_core.spark.options import NO_TABLE
 from tests.spark.conftest import needs_bridge, needs_classic
 
@@ -388,6 +389,7 @@ def test_a_worker_by_itself(worker: Any) -> None:
     unknown = _request(str(place), struct.pack(">i", 15) + b'{"do": "nope"} ')
     assert unknown[:1] == b"E"
     assert b"no request" in unknown
+    time.sleep(IDLE_SECONDS + 0.5)  # it has given its memory back, and answers as before
     absent = json.dumps({"do": "open", "options": {"path": "/no/such/t.lance"}}).encode()
     assert b"NotFound" in _request(str(place), struct.pack(">i", len(absent)) + absent)
     process.stdin.close()

@@ -83,7 +83,9 @@ def _serve(connection: socket.socket) -> None:
 
 def _await(source: socket.socket) -> bool:
     """Until something comes, which is always so in the end."""
-    if not select.select([source], [], [], IDLE_SECONDS)[0]:
+    poll = select.poll()  # as `select` does, but of descriptors above 1,023 as well
+    poll.register(source, select.POLLIN)
+    if not poll.poll(IDLE_SECONDS * 1_000):
         give_freed_memory_back()
     return True
 
