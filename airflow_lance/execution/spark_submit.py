@@ -116,6 +116,12 @@ class SparkSubmitRun:
                 store.set(self._operator.external_id_key, job)
             return job
 
+    def is_at_work(self, job: str, spec: JobSpec, *, options: Mapping[str, Any], context: Context) -> bool:
+        """Whether the cluster still has a job that `detach` let go of. The Spark provider's error where it cannot say."""
+        with self._prepared(spec, options) as prepared:
+            self._build(spec, prepared)
+            return bool(self._operator.is_job_active(self._operator.get_job_status(job, context)))
+
     @contextmanager
     def _prepared(self, spec: JobSpec, options: Mapping[str, Any]) -> Iterator[_Prepared]:
         """The spec as it may be seen, and the submit's arguments; what is hidden is where the driver looks for it."""

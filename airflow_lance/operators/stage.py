@@ -273,6 +273,8 @@ class LanceStageOperator(LanceJobOperator):
         with as_airflow_errors(self.uri, on_missing=self.on_missing):
             uri, options = self.table_uri(), self.store_options()
             spec = self.spec_of(context, uri=uri)
+            if event.get("state") == "unbegun":
+                self._look_at_job(spec, event, options, context)
             if event.get("state") == "failed":
                 api.raise_failure(spec, options=options)
             return self._finish(api.read_result(spec, options=options), spec, options, context)
@@ -392,12 +394,27 @@ class LanceStageOperator(LanceJobOperator):
                 uri=self.uri,
                 identity=spec.effective_identity,
                 stale=stale,
+                job=job,
                 lance_conn_id=self.lance_conn_id,
                 storage_options=self.storage_options,  # whole: secrets in them are references
             ),
             method_name="execute_complete",
             kwargs=self.resume_arguments(),
         )
+
+    def _look_at_job(self, spec: JobSpec, event: Mapping[str, Any], options: Mapping[str, Any], context: Context) -> None:
+        """Wait on where the cluster has the job, whose driver has not begun; else it has ended, and its error is raised."""
+        from airflow_lance.execution.spark_submit import SparkSubmitRun
+        from lance_core.jobs import api
+
+        job, stale = str(event["job"]), str(event["stale"])
+        self._submit = submit = SparkSubmitRun(self._spark_settings(), task_id=self.task_id)
+        spec = self.prepare_spec(spec)
+        if submit.is_at_work(job, spec, options=options, context=context):
+            self._defer(spec, job, stale)
+        if api.watch(spec.uri, spec.effective_identity, stale=stale, options=options) != "staged":
+            self.log.error("Spark job %s ended before its driver had begun", job)
+            api.raise_failure(spec, options=options)
 
 
 def staged_sentence(reference: Mapping[str, Any]) -> str:

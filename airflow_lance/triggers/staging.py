@@ -3,11 +3,16 @@
 ::
 
     LanceStagingTrigger(uri="/data/t.lance", identity="5d2c…")  ->  TriggerEvent({"state": "staged"}) or {"state": "failed"}
+                                                                    {"state": "unbegun", "job": ..., "stale": ...}
+
+A cluster may end a job before its driver has begun, and nothing in the table says so: who waits is asked to look at the job
+itself when no attempt has begun for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -17,6 +22,8 @@ from airflow_lance.triggers.looks import jittered, question_of, shared_looks, st
 from airflow_lance.triggers.table import TableTrigger
 from lance_core.errors import LanceError
 
+UNBEGUN_SECONDS = 900.0
+
 
 class LanceStagingTrigger(TableTrigger, BaseTrigger):
     """Fires once.
@@ -25,6 +32,7 @@ class LanceStagingTrigger(TableTrigger, BaseTrigger):
         uri: the table, as for an operator.
         identity: whose work it is.
         stale: an attempt that was staged before and does not count.
+        job: as the cluster calls it.
         storage_options: references only: they are stored with the trigger.
         poke_interval: seconds between two looks.
     """
@@ -36,6 +44,7 @@ class LanceStagingTrigger(TableTrigger, BaseTrigger):
         identity: str,
         lance_conn_id: str,
         stale: str = "",
+        job: str = "",
         storage_options: Mapping[str, Any] | None = None,
         poke_interval: float = 10.0,
     ) -> None:
@@ -43,13 +52,15 @@ class LanceStagingTrigger(TableTrigger, BaseTrigger):
         self.watch_table(uri, lance_conn_id=lance_conn_id, storage_options=storage_options, poke_interval=poke_interval)
         self.identity = identity
         self.stale = stale
+        self.job = job
 
     def own_arguments(self) -> dict[str, Any]:
         """What it waits for."""
-        return {"identity": self.identity, "stale": self.stale}
+        return {"identity": self.identity, "stale": self.stale, "job": self.job}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, wait, look again; one event."""
+        begun = time.monotonic()
         while True:
             try:
                 state = await self._ask()
@@ -63,8 +74,11 @@ class LanceStagingTrigger(TableTrigger, BaseTrigger):
                 # The task reads the job's own error, or says that there is none.
                 self.log.exception("The check of %s failed", self.uri)
                 state = "failed"
+            if state == "unbegun" and time.monotonic() - begun < UNBEGUN_SECONDS:
+                state = None
             if state is not None:
-                yield TriggerEvent({"state": state})  # type: ignore[no-untyped-call]
+                where = {"job": self.job, "stale": self.stale} if state == "unbegun" else {}
+                yield TriggerEvent({"state": state, **where})  # type: ignore[no-untyped-call]
                 return
             await asyncio.sleep(jittered(self.poke_interval))
 

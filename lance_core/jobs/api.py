@@ -176,7 +176,8 @@ def begin_watch(spec: JobSpec, *, options: Options) -> str:
 
 
 def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | None:
-    """What became of a job that runs elsewhere: "staged" (or committed), "failed", None while it is at work.
+    """What became of a job that runs elsewhere: "staged" (or committed), "failed", None while it is at work, "unbegun"
+    before its driver has begun.
 
     A job whose driver died silently counts as failed when its attempt's lease is over, one whose driver lost its JVM when
     nobody has begun it again for a while.
@@ -188,7 +189,9 @@ def watch(uri: str, identity: str, *, stale: str, options: Options) -> str | Non
     entries = [entry for entry in list_staged(store, identity=identity) if entry.attempt != stale]
     if has_failed(store, identity, is_running=any(entry.state == "running" for entry in entries)):
         return "failed"
-    return "failed" if entries and all(entry.state == "expired" for entry in entries) else None
+    if not entries:
+        return "unbegun"
+    return "failed" if all(entry.state == "expired" for entry in entries) else None
 
 
 def raise_failure(spec: JobSpec, *, options: Options) -> None:

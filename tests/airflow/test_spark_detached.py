@@ -112,7 +112,7 @@ def test_a_deferred_job_is_waited_for_and_found_by_the_next_try(tmp_path: Path, 
         assert list(JOBS) == ["application_0"]
     trigger = deferred.value.trigger
     assert isinstance(trigger, LanceStagingTrigger)
-    assert _look(trigger) is None
+    assert _look(trigger) == "unbegun"
     run_json(JOBS["application_0"]["spec"])
 
     async def first() -> Any:
@@ -123,6 +123,38 @@ def test_a_deferred_job_is_waited_for_and_found_by_the_next_try(tmp_path: Path, 
     reference = operator.execute_complete(_context(states), event)
     assert (reference["operation"], reference["num_deleted_rows"]) == ("delete", 3)
     assert operator.execute(_context(states)) == reference
+
+
+@pytest.mark.parametrize("came", [False, True])
+def test_a_job_that_ends_before_its_driver_has_begun(
+    tmp_path: Path, states: States, monkeypatch: pytest.MonkeyPatch, came: bool
+) -> None:
+    """The table cannot say so: the job itself is looked at, and waited for as long as the cluster has it."""
+    uri = make_table(tmp_path / "t.lance", 0)
+    operator = _delete(uri, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(_context(states))
+    trigger: Any = deferred.value.trigger
+    monkeypatch.setattr("airflow_lance.triggers.staging.UNBEGUN_SECONDS", 0.0)
+
+    async def first() -> Any:
+        return await anext(trigger.run())
+
+    event = asyncio.run(first()).payload
+    assert event == {"state": "unbegun", "job": "application_0", "stale": ""}
+    with pytest.raises(TaskDeferred) as again:
+        operator.execute_complete(_context(states), event)
+    assert again.value.trigger.serialize() == trigger.serialize()  # type: ignore[union-attr]
+    JOBS["application_0"]["state"] = "KILLED"
+    if came:  # between the two looks
+        run_json(JOBS["application_0"]["spec"])
+        assert operator.execute_complete(_context(states), event)["num_deleted_rows"] == 3
+        return
+    with pytest.raises(RetryableConflictError, match="ended without a result or an error"):
+        operator.execute_complete(_context(states), event)
+    with pytest.raises(TaskDeferred):  # the next try submits again
+        operator.execute(_context(states))
+    assert [*JOBS] == ["application_0", "application_1"]
 
 
 def test_a_job_that_is_let_go_of_is_told_of_its_task_too(
@@ -161,7 +193,7 @@ def test_a_driver_that_was_killed_may_be_begun_again(tmp_path: Path, monkeypatch
     spec = _delete(uri).make_spec(uri=uri, identity="5d2c0000-0000-0000-0000-000000000000")
     assert isinstance(spec, JobSpec)
     record_failure(spec, ConnectionRefusedError(111, "Connection refused"), is_final=False)
-    assert api.watch(uri, spec.identity, stale="", options={}) is None
+    assert api.watch(uri, spec.identity, stale="", options={}) == "unbegun"
     later = time.time() + RESTART_SECONDS
     monkeypatch.setattr("lance_core.jobs.runtime.failure_record.time.time", lambda: later)
     assert api.watch(uri, spec.identity, stale="", options={}) == "failed"
@@ -223,7 +255,7 @@ def test_a_silent_driver_counts_as_failed_when_its_lease_is_over(tmp_path: Path)
     uri = make_table(tmp_path / "t.lance", 0)
     spec = _delete(uri).make_spec(uri=uri, identity="5d2c0000-0000-0000-0000-000000000000")
     assert isinstance(spec, JobSpec)
-    assert api.watch(uri, spec.identity, stale="", options={}) is None
+    assert api.watch(uri, spec.identity, stale="", options={}) == "unbegun"
     begin_attempt(resolve_store(uri), identity=spec.identity, spec={}, read_version=1, lease_seconds=-1)
     assert api.watch(uri, spec.identity, stale="", options={}) == "failed"
     with pytest.raises(RetryableConflictError, match="without a result or an error"):
