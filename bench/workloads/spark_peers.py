@@ -1,6 +1,6 @@
 """Whose sources are timed in one Spark session beside ours: Spark's Parquet, and those whose jars are there.
 
-`LANCE_BENCH_JARS` (comma-separated) brings them: lance-spark's, delta-spark's, iceberg-spark's runtime. Each is told by a
+`LANCE_BENCH_JARS` (comma-separated) brings them: lance-spark's, delta-spark's, iceberg-spark's runtime. Each is known by a
 class that only it has; ours is asked by its class, because with lance-spark's jar the name `lance` is that of its source.
 """
 

@@ -6,7 +6,6 @@ All of it runs with the bridge, where the scan takes part in both, and without.
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -19,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark.conftest import REMOTE, WITH_BRIDGE, needs_classic
+
 pytestmark = pytest.mark.spark
-WITH_BRIDGE = bool(os.environ.get("LANCE_TEST_BRIDGE"))
 with_bridge = pytest.mark.skipif(not WITH_BRIDGE, reason="only the bridge takes these into its scan")
 
 ROWS, PER_FILE = 1_500, 500
@@ -126,6 +126,8 @@ def _known(rows: Iterable[Any]) -> list[str]:
 
 
 def _plan(frame: Any) -> str:
+    if REMOTE:
+        return str(frame._explain_string())
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
@@ -214,6 +216,7 @@ def test_rows_have_their_addresses_and_parts_of_structs(session: Any, both: Both
 
 
 @with_bridge
+@needs_classic
 def test_a_task_gives_no_more_rows_than_are_wanted(session: Any, both: Both) -> None:
     found = both.lance.orderBy("money").limit(10)
     found.collect()
