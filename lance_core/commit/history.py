@@ -10,7 +10,8 @@ A removed number may be free again::
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -39,6 +40,9 @@ from lance_core.table.build import build
 from lance_core.table.carried import written_fragments
 from lance_core.table.operations import Clone, CreateIndex, Merge, Overwrite, Restore, Rewrite, Update
 from lance_core.table.transaction import Transaction
+
+Named = frozenset[tuple[int, str]]
+"""Data and deletion files, each with the id of the fragment that refers to it."""
 
 _MAX_LOOKS = 10
 _BRANCHES = "tree"
@@ -94,32 +98,30 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
         return False  # it refers to what is not in mine
     if _named(expected) != _named(child.manifest):
         return False
-    brought, _ = _brought(mine, transaction)
-    return _knew(store, child.manifest, theirs, mine, _numbers(brought))
+    return _knew(store, child.manifest, theirs, mine, _ids(_brought(_named(mine), transaction)))
 
 
 def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
     """Whether a version further on shows that it comes from `mine`; CommitStateUnknownError where it shows nothing."""
-    brought, before = _brought(mine, transaction)
-    after = _named(later)
+    everything, after = _named(mine), _named(later)
+    brought = _brought(everything, transaction)
+    before = _ids(everything - brought)
     if brought & after and not may_be_twice:
         absent = _absent_members(mine, transaction, brought, after)
         if absent is None:
             return True
-        if (_ids(absent) - _ids(before)) & _ids(after):
+        if (_ids(absent) - before) & _ids(after):
             return False  # another commit has committed the others of its members, in another version of this number
         raise _unknown(store, mine)
-    if not brought & after and (_ids(brought) - _ids(before)) & _ids(after):
+    if not brought & after and (_ids(brought) - before) & _ids(after):
         return False  # the id of a new fragment is given once, and there it stands for another one
-    only_deletes = bool(brought) and all(map(_is_deletion, brought))
-    if only_deletes and not may_be_twice and _has_deletions(store, later, mine, _numbers(brought)):
+    only_deletes = bool(brought) and all(path.startswith(f"{naming.DELETIONS}/") for _, path in brought)
+    if only_deletes and not may_be_twice and _has_deletions(store, later, mine, _ids(brought)):
         return True  # whatever it comes from, the rows are not there
     raise _unknown(store, mine)
 
 
-def _absent_members(
-    mine: Manifest, transaction: Transaction, brought: Collection[str], after: Collection[str]
-) -> set[str] | None:
+def _absent_members(mine: Manifest, transaction: Transaction, brought: Named, after: Named) -> Named | None:
     """What a transaction has brought for those of its members of which a later version has nothing; None when it has
     something of each, or a file of the commit itself: nobody else can have brought that.
 
@@ -130,18 +132,12 @@ def _absent_members(
         ->      version 7 has the file of a, and not that of b
     """
     attempts = [writers_of(note) for note in identities_of(transaction).values()]
-    there = [item for item in brought if item in after]
+    there = [path for _, path in brought & after]
     commit = naming.attempt_prefix(naming.transaction_path(mine.transaction_file))
-    if len(attempts) < 2 or any(_is_of_any(item, [commit or "-"]) for item in there):
+    if len(attempts) < 2 or any(naming.is_of_attempt(path, commit or "-") for path in there):
         return None
-    absent = [writers for writers in attempts if not any(_is_of_any(item, writers) for item in there)]
-    return {item for item in brought for writers in absent if _is_of_any(item, writers)} if absent else None
-
-
-def _is_of_any(item: str, attempts: Collection[str]) -> bool:
-    number, _, name = item.partition(":")
-    path = f"{naming.DELETIONS}/{number}-{name}.bin" if _is_deletion(item) else naming.data_path(name)
-    return naming.is_of_any(path, attempts)
+    absent = [writers for writers in attempts if not any(naming.is_of_any(path, writers) for path in there)]
+    return frozenset(item for item in brought if naming.is_of_any(item[1], chain(*absent))) if absent else None
 
 
 def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, changed: frozenset[int]) -> bool:
@@ -180,10 +176,10 @@ def _state(fragment: Fragment) -> tuple[frozenset[str], tuple[int, int] | None]:
     return frozenset(item.path for item in fragment.files), None if file is None else (file.read_version, file.id)
 
 
-def _has_deletions(store: Store, child: Manifest, mine: Manifest, numbers: Collection[int]) -> bool:
+def _has_deletions(store: Store, child: Manifest, mine: Manifest, numbers: frozenset[int]) -> bool:
     """Whether what `mine` deleted from these fragments is deleted in `child`, which has them all."""
-    theirs = FragmentList.of(child.fragments).pick(frozenset(numbers))
-    for number, fragment in FragmentList.of(mine.fragments).pick(frozenset(numbers)).items():
+    theirs = FragmentList.of(child.fragments).pick(numbers)
+    for number, fragment in FragmentList.of(mine.fragments).pick(numbers).items():
         if number not in theirs:
             return False
         if _state(fragment)[1] == _state(theirs[number])[1]:
@@ -194,34 +190,18 @@ def _has_deletions(store: Store, child: Manifest, mine: Manifest, numbers: Colle
     return True
 
 
-def _named(manifest: Manifest) -> frozenset[str]:
-    """Data and deletion files with the fragments they belong to."""
-    found: set[str] = set()
-    for fragment in manifest.fragments:
-        found.update(f"{fragment.id}:{file.path}" for file in fragment.files)
-        if fragment.deletion_file is not None:
-            found.add(f"{fragment.id}:{fragment.deletion_file.read_version}-{fragment.deletion_file.id}")
-    return frozenset(found)
+def _named(manifest: Manifest) -> Named:
+    return frozenset((fragment.id, path) for fragment in manifest.fragments for path in fragment_paths([fragment]))
 
 
-def _ids(named: Iterable[str]) -> set[str]:
-    return {item.partition(":")[0] for item in named}
+def _ids(named: Named) -> frozenset[int]:
+    return frozenset(number for number, _ in named)
 
 
-def _numbers(named: Iterable[str]) -> frozenset[int]:
-    return frozenset(map(int, _ids(named)))
-
-
-def _is_deletion(item: str) -> bool:
-    return all(part.isdigit() for part in item.partition(":")[2].split("-"))
-
-
-def _brought(mine: Manifest, transaction: Transaction) -> tuple[frozenset[str], frozenset[str]]:
-    """(files that the transaction brought, what was in the version before) of all that `mine` names."""
-    everything, files = _named(mine), fragment_paths(written_fragments(transaction.operation))
-    names = {path.rpartition("/")[2].removesuffix(".arrow").removesuffix(".bin") for path in files}
-    brought = frozenset(item for item in everything if item.partition(":")[2] in names or item.replace(":", "-", 1) in names)
-    return brought, everything - brought
+def _brought(named: Named, transaction: Transaction) -> Named:
+    """Those that the transaction brought."""
+    files = {*fragment_paths(written_fragments(transaction.operation))}
+    return frozenset(item for item in named if item[1] in files)
 
 
 def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:
