@@ -56,7 +56,13 @@ _INDEX_DIGITS = 12
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ATTEMPT_RECORD = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,127})\.([0-9a-f]{16})\.([a-z]+)\.json")
-_DELETION = re.compile(r"(\d+)-(\d+)-(\d+)\.(arrow|bin)")
+_OF_AN_ATTEMPT = {
+    DATA: re.compile(r"[01]{24}([0-9a-f]{16}).*", re.DOTALL),
+    TRANSACTIONS: re.compile(r".*\.([0-9a-f]{16})\.txn", re.DOTALL),
+    DELETIONS: re.compile(r"\d+-\d+-(\d+)\.(?:arrow|bin)"),
+    INDICES: re.compile(r"[^/]*([^/]{12})(?:/.*)?", re.DOTALL),
+}
+"""Names in each folder, with the part that is of the attempt; of a deletion file a decimal number that contains it."""
 
 
 class NamingScheme(enum.Enum):
@@ -164,20 +170,11 @@ def attempt_prefix(path: str) -> str:
     16 in names of data files and staged transactions, 12 in index folders, 10 in deletion files.
     """
     folder, _, rest = path.partition("/")
-    rest = _finished_name(rest)
-    if folder == DATA:
-        digits = rest[24:40]
-        return digits if set(rest[:24]) <= {"0", "1"} and _ATTEMPT.fullmatch(digits) else ""
-    if folder == TRANSACTIONS:
-        digits = rest[-20:-4]
-        return digits if rest.endswith(".txn") and rest[-21:-20] == "." and _ATTEMPT.fullmatch(digits) else ""
-    if folder == DELETIONS:
-        found = _DELETION.fullmatch(rest)
-        return f"{int(found.group(3)) >> 24:0{_DELETION_DIGITS}x}" if found is not None else ""
-    if folder == INDICES:
-        digits = rest.partition("/")[0][-_INDEX_DIGITS:]
-        return digits if len(digits) == _INDEX_DIGITS else ""
-    return ""
+    pattern = _OF_AN_ATTEMPT.get(folder)
+    found = None if pattern is None else pattern.fullmatch(_finished_name(rest))
+    if found is None:
+        return ""
+    return f"{int(found[1]) >> 24:0{_DELETION_DIGITS}x}" if folder == DELETIONS else found[1]
 
 
 def _finished_name(rest: str) -> str:
