@@ -9,11 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from lance_core.commit import naming
 from lance_core.commit.identities import aborts_of, carries
 from lance_core.errors import (
     CommitError,
@@ -23,7 +21,6 @@ from lance_core.errors import (
     NotFoundError,
     RetryableConflictError,
 )
-from lance_core.format.manifest import Manifest
 from lance_core.io.store import Store
 from lance_core.table.conflicts import Verdict, VerdictKind
 from lance_core.table.operations import ReserveFragments
@@ -43,7 +40,7 @@ def is_abort(transaction: Transaction) -> bool:
     return isinstance(transaction.operation, ReserveFragments) and bool(aborts_of(transaction))
 
 
-def is_carried(store: Store, identities: Sequence[str], theirs: Transaction, number: int) -> bool:
+def is_carried(store: Store, identities: Collection[str], theirs: Transaction, number: int) -> bool:
     """Whether all these identities were committed in that version; PartlyCommittedError when only some of them did."""
     committed = [identity for identity in identities if carries(theirs, identity)]
     if committed and len(committed) < len(identities):
@@ -114,13 +111,6 @@ def unanswered(store: Store, planned: Transaction, error: LanceError) -> CommitS
         operation=planned.operation.name,
         cure=f"The commit took effect if a version after {planned.read_version} has the transaction {planned.uuid}.",
     )
-
-
-def remove_stray(store: Store, manifest: Manifest) -> None:
-    """Remove a manifest of this commit from which no later version descends. Best effort: look-ups judge it again."""
-    for scheme in naming.NamingScheme:
-        with suppress(LanceError):
-            store.delete(naming.manifest_path(manifest.version, scheme))
 
 
 def delete_quietly(store: Store, *paths: str) -> bool:

@@ -18,21 +18,8 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from lance_core.commit import naming
+from lance_core.commit import conflicts, naming
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES, Backoff
-from lance_core.commit.conflicts import (
-    PartlyCommittedError,
-    conflict,
-    delete_quietly,
-    history_gone,
-    is_abort,
-    is_carried,
-    moved,
-    no_table,
-    refuse_aborted,
-    remove_stray,
-    unanswered,
-)
 from lance_core.commit.history import follows, is_ancestor
 from lance_core.commit.identities import identities_of
 from lance_core.commit.manifests import OpenAt, OpenVersion, load_manifest, open_newest, open_or_none, write_hint
@@ -135,13 +122,9 @@ def commit_in_detail(store: Store, transaction: Transaction, request: LoopReques
         return loop.run()
     except CommitStateUnknownError:
         raise  # what was written may be in use
-    except CommitError:
-        loop.clean_up()
-        raise
     except LanceError as error:
         loop.clean_up()
-        told = loop.doubtful(error)
-        if told is error:
+        if isinstance(error, CommitError) or (told := loop.doubtful(error)) is error:
             raise
         raise told from error
 
@@ -181,19 +164,15 @@ class CommitLoop:
         self._store = store
         self._planned = with_packed_fragments(planned)
         self._request = request
-        self._options, self._strict = request.options, request.strict
-        self._attempt, self._before_put = request.attempt, request.before_put
-        identities = identities_of(planned)
-        self._identities = tuple(identities)
+        self._options, self._strict, self._attempt = request.options, request.strict, request.attempt
+        self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities_of(planned).items()}
         self._judged = planned.read_version
         self._read: Manifest | None = None
         self._originals: Mapping[int, Fragment] | None = None
         self._to_rebase: list[Transaction] = []
         self._written: set[str] = set()
         self._in_doubt, self._doubtful_version = False, 0
-        self._attempts = {identity: str(note.get("attempt", "")) for identity, note in identities.items()}
         self._early = Early(store, request.there)
-        self._open_at = request.open_at
         self._opened, self._newest_known = request.opened or request.newest, request.newest
         self.tried_at = 0
 
@@ -217,12 +196,12 @@ class CommitLoop:
     def rebased(self, newest: OpenVersion) -> Rebased:
         if self._judge_until(newest) is not None:
             what = f"{self._store.uri}: {self._planned.uuid} was committed in the meantime"
-            raise PartlyCommittedError(what, uri=self._store.uri)
+            raise conflicts.PartlyCommittedError(what, uri=self._store.uri)
         return self._rebase(newest)
 
     def doubtful(self, error: LanceError) -> LanceError:
         """Something failed: after a put without an answer, or one that is in the log, that is more than a failure."""
-        return unanswered(self._store, self._planned, error) if self._in_doubt else error
+        return conflicts.unanswered(self._store, self._planned, error) if self._in_doubt else error
 
     def clean_up(self) -> None:
         """Remove what was written for a version that is not to be."""
@@ -241,17 +220,16 @@ class CommitLoop:
                 return self._found(committed)
             check_writable(newest.manifest, uri=self._store.uri)
         rebased = self._rebase(newest)
-        operation = self._planned.operation
+        operation, self.tried_at = self._planned.operation, now_ns()
         manifest = build(
             None if newest is None else newest.manifest,
             rebased.transaction,
-            timestamp_ns=(tried_at := now_ns()),
+            timestamp_ns=self.tried_at,
             writer_version=WRITER_VERSION,
             options=self._options,
             source=load_manifest(self._store, operation.version) if isinstance(operation, Restore) else None,
             transaction_file=self._transaction_file(newest, rebased.transaction),
         )
-        self.tried_at = tried_at
         put = self._put(manifest, rebased.transaction, newest)
         if put.outcome is PutOutcome.OURS:
             done = Committed(manifest, rebased.transaction) if put.found is None else self._committed(put.found)
@@ -282,8 +260,9 @@ class CommitLoop:
         """One more look: a number that another library pruned may be taken again, and then nobody comes from our version."""
         if not is_ancestor(self._store, done.manifest, done.transaction):
             self._in_doubt = is_doubtful
-            remove_stray(self._store, done.manifest)
-            raise history_gone(self._store, self._planned, done.manifest.version)
+            stray = (naming.manifest_path(done.manifest.version, scheme) for scheme in naming.NamingScheme)
+            conflicts.delete_quietly(self._store, *stray)  # look-ups judge it again
+            raise conflicts.history_gone(self._store, self._planned, done.manifest.version)
 
     def _newest(self) -> OpenVersion | None:
         newest, self._newest_known = self._newest_known, None
@@ -293,29 +272,29 @@ class CommitLoop:
             return newest
         if self._planned.read_version == 0 and isinstance(self._planned.operation, Overwrite):
             return None
-        raise no_table(self._store, self._planned)
+        raise conflicts.no_table(self._store, self._planned)
 
     def _judge_until(self, newest: OpenVersion) -> OpenVersion | None:
         """Judge every version not judged yet. The version of our own earlier commit, if that is what we find."""
         numbers = range(self._judged + 1, newest.manifest.version + 1)
-        opened = [*each(self._store, numbers[:-1], self._open_at), newest] if numbers else []
-        conflicts: list[tuple[Transaction, OpenVersion]] = []
+        opened = [*each(self._store, numbers[:-1], self._request.open_at), newest] if numbers else []
+        others: list[tuple[Transaction, OpenVersion]] = []
         if len(opened) > 1 and opened[0] is not None and not follows(self._store, opened[0], self._judged):
-            raise history_gone(self._store, self._planned, numbers[0])
+            raise conflicts.history_gone(self._store, self._planned, numbers[0])
         for number, item in zip(numbers, opened, strict=True):
             theirs = None if item is None else transaction_of(self._store, item)
             if item is None or theirs is None:
-                raise history_gone(self._store, self._planned, number)
-            if theirs.uuid == self._planned.uuid or is_carried(self._store, self._identities, theirs, number):
+                raise conflicts.history_gone(self._store, self._planned, number)
+            if theirs.uuid == self._planned.uuid or conflicts.is_carried(self._store, self._attempts, theirs, number):
                 self._require_lineage(self._committed(item), is_doubtful=self._in_doubt)
                 return item
-            conflicts.append((theirs, item))
+            others.append((theirs, item))
         # Ours may be found behind a conflict (others followed it), so all are read before any is complained about.
         if newest.manifest.version >= self._doubtful_version:
             self._in_doubt = False  # the number is taken, and not by us: the put that got no answer has lost
-        for theirs, item in conflicts:
-            refuse_aborted(self._store, self._attempts, theirs, item.manifest.version)
-        for theirs, item in conflicts:
+        for theirs, item in others:
+            conflicts.refuse_aborted(self._store, self._attempts, theirs, item.manifest.version)
+        for theirs, item in others:
             self._accept(theirs, self._verdict(theirs), item.manifest.version)
             if self._request.also_judge is not None:
                 self._request.also_judge(theirs, item)
@@ -334,15 +313,15 @@ class CommitLoop:
     def _original(self) -> Manifest | None:
         """The version the transaction was planned on, when it can still be read."""
         if self._read is None and self._planned.read_version:
-            opened = self._open_at(self._store, self._planned.read_version)
+            opened = self._request.open_at(self._store, self._planned.read_version)
             self._read = None if opened is None else opened.manifest
         return self._read
 
     def _accept(self, theirs: Transaction, verdict: Verdict, number: int) -> None:
-        if self._strict and not is_abort(theirs):
-            raise moved(self._store, self._planned, theirs.operation.name, number)
+        if self._strict and not conflicts.is_abort(theirs):
+            raise conflicts.moved(self._store, self._planned, theirs.operation.name, number)
         if verdict.kind in (VerdictKind.NEVER, VerdictKind.RETRY):
-            raise conflict(self._store, self._planned, theirs, verdict, number)
+            raise conflicts.conflict(self._store, self._planned, theirs, verdict, number)
         if verdict.kind is VerdictKind.REBASE:
             self._to_rebase.append(theirs)
 
@@ -362,7 +341,8 @@ class CommitLoop:
 
     def _transaction_file(self, newest: OpenVersion | None, transaction: Transaction) -> str:
         if newest is not None:
-            without = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE) or is_abort(transaction)
+            has_none = bool(newest.manifest.writer_feature_flags & FLAG_NO_TRANSACTION_FILE)
+            without = has_none or conflicts.is_abort(transaction)
         else:
             without = self._options is not None and self._options.no_transaction_file
         if without or self._attempt is None:
@@ -385,7 +365,7 @@ class CommitLoop:
             durable = len(data) > MAX_INLINE_TRANSACTION_SIZE
             if not self._early.has_sent(path, transaction):
                 self._store.put(path, data, durable=durable)
-        self._before_put(manifest.version)
+        self._request.before_put(manifest.version)
         if self._early.has_failed() and manifest.transaction_file:
             self._store.put(path, data, durable=durable)
         is_v1 = newest is None and self._options is not None and self._options.v1_manifest_names
@@ -398,7 +378,7 @@ class CommitLoop:
         self._delete(written and written.difference(fragment_paths(written_fragments(done.transaction.operation))))
 
     def _delete(self, paths: Collection[str]) -> None:
-        if not self._request.keeps_files and not delete_quietly(self._store, *paths):
+        if not self._request.keeps_files and not conflicts.delete_quietly(self._store, *paths):
             self._request.on_doubt()
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from lance_core.commit import conflicts, loop
 from lance_core.commit import history as lineage
-from lance_core.commit import loop
 from lance_core.errors import NotFoundError
 from lance_core.io.external.store import ExternalStore
 from lance_core.publish import (
@@ -76,7 +76,7 @@ def _an_abort_puts_no_intent(patch: Patch) -> None:
 
 
 def _a_commit_ignores_versions_of_aborts(patch: Patch) -> None:
-    patch.setattr(loop, "refuse_aborted", lambda store, attempts, theirs, number: None)
+    patch.setattr(conflicts, "refuse_aborted", lambda store, attempts, theirs, number: None)
 
 
 def _an_abort_does_not_look_at_the_log(patch: Patch) -> None:
