@@ -126,26 +126,21 @@ def commit_clone(store: Store, operation: Clone, source: Manifest) -> Manifest:
     Raises AlreadyExistsError when there is a table already, PreconditionError, StoreError, CommitStateUnknownError.
     """
     require_put_if_absent(store)
+    exists = AlreadyExistsError(
+        f"there is already a table at {store.uri}", uri=store.uri, operation="Clone", cure="Clone to a uri without a table."
+    )
     if find_latest_version(store) is not None:
-        raise _exists(store)
+        raise exists
     transaction = Transaction(source.version, str(uuids.uuid4()), operation)
     manifest = build(None, transaction, timestamp_ns=now_ns(), writer_version=WRITER_VERSION, source=source)
-    data = encode_transaction(transaction)
-    store.put(naming.transaction_path(manifest.transaction_file), data)
-    put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
-    if put.outcome is not PutOutcome.OURS:
-        if put.outcome is PutOutcome.LOST:
-            store.delete(naming.transaction_path(manifest.transaction_file))
-            raise _exists(store)
+    outcome = _put_at_once(store, manifest, transaction)
+    if outcome is PutOutcome.LOST:
+        store.delete(naming.transaction_path(manifest.transaction_file))
+        raise exists
+    if outcome is not PutOutcome.OURS:
         raise StoreError(f"{store.uri}: the store rejected the manifest of the clone", uri=store.uri)
     write_hint(store, manifest.version)
     return manifest
-
-
-def _exists(store: Store) -> AlreadyExistsError:
-    return AlreadyExistsError(
-        f"there is already a table at {store.uri}", uri=store.uri, operation="Clone", cure="Clone to a uri without a table."
-    )
 
 
 def commit_detached(store: Store, transaction: Transaction) -> Manifest:
@@ -158,10 +153,13 @@ def commit_detached(store: Store, transaction: Transaction) -> Manifest:
     check_writable(base, uri=store.uri)
     built = build(base, transaction, timestamp_ns=now_ns(), writer_version=WRITER_VERSION)
     manifest = replace(built, version=naming.DETACHED_BIT | secrets.randbits(63))
+    if _put_at_once(store, manifest, transaction) is not PutOutcome.OURS:
+        raise StoreError(f"{store.uri}: the store rejected a detached version", uri=store.uri)
+    return manifest
+
+
+def _put_at_once(store: Store, manifest: Manifest, transaction: Transaction) -> PutOutcome:
     data = encode_transaction(transaction)
     if manifest.transaction_file:
         store.put(naming.transaction_path(manifest.transaction_file), data)
-    put = put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2)
-    if put.outcome is not PutOutcome.OURS:
-        raise StoreError(f"{store.uri}: the store rejected a detached version", uri=store.uri)
-    return manifest
+    return put_manifest(store, manifest, uuid=transaction.uuid, transaction=data, scheme=naming.NamingScheme.V2).outcome
