@@ -12,7 +12,7 @@ Two writers that deleted (or updated) the same row cannot both be right: Retryab
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -56,8 +56,7 @@ def rebase(
     if isinstance(operation, (Delete, Update)) and original is not None:
         others = frozenset(number for item in theirs for number in item.operation.touches().fragments)
         contested = operation.touches().fragments & others
-        merge = _Merge(store, newest, original, attempt)
-        return merge.run(planned, operation, sorted(contested))
+        return _Merge(store, planned, newest, original, attempt).run(operation, sorted(contested))
     raise _unreadable(store, planned)
 
 
@@ -83,27 +82,28 @@ def deletion_store(store: Store, manifest: Manifest, fragment: Fragment) -> Stor
     return open_base(base, table_uri=store.uri, storage_options=None)
 
 
+@dataclass(frozen=True, slots=True)
 class _Merge:
     """Deletions of the planned operation, merged into those of the newest version."""
 
-    def __init__(self, store: Store, newest: Manifest, original: Manifest, attempt: str | None) -> None:
-        self._store = store
-        self._newest = newest
-        self._original = original
-        self._attempt = attempt
-        self._files: list[str] = []
+    store: Store
+    planned: Transaction
+    newest: Manifest
+    original: Manifest
+    attempt: str | None
+    files: list[str] = field(default_factory=list)
 
-    def run(self, planned: Transaction, operation: Delete | Update, contested: Sequence[int]) -> Rebased:
-        now = FragmentList.of(self._newest.fragments).pick(frozenset(contested))
-        read = FragmentList.of(self._original.fragments).pick(frozenset(contested))
+    def run(self, operation: Delete | Update, contested: Sequence[int]) -> Rebased:
+        now = FragmentList.of(self.newest.fragments).pick(frozenset(contested))
+        read = FragmentList.of(self.original.fragments).pick(frozenset(contested))
         mine = {item.id: item for item in operation.updated_fragments}
         removed = set(removed_by(operation))
         for number in contested:
             if number not in now or number not in read:
-                raise self._conflict(planned, number, "it was removed")
+                raise self._conflict(number, "it was removed")
             if now[number].files != read[number].files:
-                raise self._conflict(planned, number, "its files were changed")
-            merged = self._merged(planned, mine.get(number), read[number], now[number])
+                raise self._conflict(number, "its files were changed")
+            merged = self._merged(mine.get(number), read[number], now[number])
             if merged is None:
                 mine.pop(number, None)
                 removed.add(number)
@@ -111,19 +111,19 @@ class _Merge:
                 mine[number] = merged
                 removed.discard(number)
         fitted = _with(operation, tuple(mine[key] for key in sorted(mine)), tuple(sorted(removed)))
-        return Rebased(replace(planned, read_version=self._newest.version, operation=fitted), tuple(self._files))
+        return Rebased(replace(self.planned, read_version=self.newest.version, operation=fitted), tuple(self.files))
 
-    def _merged(self, planned: Transaction, mine: Fragment | None, read: Fragment, now: Fragment) -> Fragment | None:
+    def _merged(self, mine: Fragment | None, read: Fragment, now: Fragment) -> Fragment | None:
         try:
-            before = self._read(self._original, read)
+            before = self._read(self.original, read)
         except NotFoundError as error:
-            raise _unreadable(self._store, planned) from error
-        after = None if mine is None else self._read(self._newest, mine)
+            raise _unreadable(self.store, self.planned) from error
+        after = None if mine is None else self._read(self.newest, mine)
         rows = affected_rows(before, after, physical_rows=read.physical_rows)
-        theirs = self._read(self._newest, now)
+        theirs = self._read(self.newest, now)
         both = np.intersect1d(rows, theirs, assume_unique=True)
         if len(both):
-            raise self._conflict(planned, now.id, f"{len(both)} of the same rows were changed, for example row {both[0]}")
+            raise self._conflict(now.id, f"{len(both)} of the same rows were changed, for example row {both[0]}")
         merged = np.union1d(rows, theirs)
         if len(merged) == now.physical_rows:
             return None
@@ -131,19 +131,18 @@ class _Merge:
         target = now if mine is None else mine
         if len(merged) == 0:
             return target
-        file = write_deletions(
-            self._store, now.id, merged, read_version=self._newest.version, attempt=self._attempt, file_type=BITMAP
-        )
-        self._files.append(deletion_file_path(now.id, file))
+        version, attempt = self.newest.version, self.attempt
+        file = write_deletions(self.store, now.id, merged, read_version=version, attempt=attempt, file_type=BITMAP)
+        self.files.append(deletion_file_path(now.id, file))
         return replace(target, deletion_file=file)
 
     def _read(self, manifest: Manifest, fragment: Fragment) -> Offsets:
-        return read_deletions(deletion_store(self._store, manifest, fragment), fragment)
+        return read_deletions(deletion_store(self.store, manifest, fragment), fragment)
 
-    def _conflict(self, planned: Transaction, number: int, why: str) -> RetryableConflictError:
-        newest = self._newest.version
-        text = f"planned on version {planned.read_version} changes fragment {number}, but by version {newest} {why}"
-        return refusal(RetryableConflictError, self._store, planned, text, other=newest, cure=PLAN_AGAIN)
+    def _conflict(self, number: int, why: str) -> RetryableConflictError:
+        newest = self.newest.version
+        text = f"planned on version {self.planned.read_version} changes fragment {number}, but by version {newest} {why}"
+        return refusal(RetryableConflictError, self.store, self.planned, text, other=newest, cure=PLAN_AGAIN)
 
 
 def removed_by(operation: Delete | Update) -> tuple[int, ...]:
