@@ -12,13 +12,15 @@ The same holds for the number of rows in a deletion file. Whatever is committed 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from lance_core.commit import naming
 from lance_core.commit.deletion_files import decode_deletions, deletion_file_path
 from lance_core.errors import CorruptFileError
 from lance_core.fetch import ByteRange
-from lance_core.format.fragment import DeletionFile, Fragment
+from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
 from lance_core.format.manifest import Manifest
 from lance_core.format.version import FileVersion
@@ -66,23 +68,20 @@ def _lacks_counts(fragment: Fragment) -> bool:
 def _counted(store: Store, fragment: Fragment) -> Fragment:
     if not fragment.files or fragment.files[0].base_id is not None:
         return fragment
-    path = f"{naming.DATA}/{fragment.files[0].path}"
-    rows = shared_cache().get_or_make(("rows of", store.uri, path), lambda: (_rows_of_file(store, path), _NOTE_BYTES))
-    deletions = fragment.deletion_file
-    if deletions is None or deletions.base_id is not None:
+    rows = _noted(store, naming.data_path(fragment.files[0].path), _rows_of_file)
+    file = fragment.deletion_file
+    if file is None or file.base_id is not None:
         return replace(fragment, physical_rows=rows)
-    gone = _deleted_rows(store, fragment.id, deletions)
-    return replace(fragment, physical_rows=rows, deletion_file=replace(deletions, num_deleted_rows=gone))
+    gone = _noted(store, deletion_file_path(fragment.id, file), partial(_rows_of_deletions, file_type=file.file_type))
+    return replace(fragment, physical_rows=rows, deletion_file=replace(file, num_deleted_rows=gone))
 
 
-def _deleted_rows(store: Store, fragment_id: int, file: DeletionFile) -> int:
-    path = deletion_file_path(fragment_id, file)
+def _noted(store: Store, path: str, count: Callable[[Store, str], int]) -> int:
+    return shared_cache().get_or_make(("rows of", store.uri, path), lambda: (count(store, path), _NOTE_BYTES))
 
-    def count() -> tuple[int, int]:
-        where = f"{store.uri}: {path}"
-        return len(decode_deletions(store.get(path), file_type=file.file_type, where=where)), _NOTE_BYTES
 
-    return shared_cache().get_or_make(("rows of", store.uri, path), count)
+def _rows_of_deletions(store: Store, path: str, *, file_type: str) -> int:
+    return len(decode_deletions(store.get(path), file_type=file_type, where=f"{store.uri}: {path}"))
 
 
 def _rows_of_file(store: Store, path: str) -> int:
@@ -91,20 +90,19 @@ def _rows_of_file(store: Store, path: str) -> int:
     if len(tail) < _LEGACY_FOOTER.size or tail[-4:] != b"LANC":
         raise CorruptFileError(f"{store.uri}: {path} does not end with the footer of a Lance file", uri=store.uri)
     position, major, minor, _ = _LEGACY_FOOTER.unpack(tail[-_LEGACY_FOOTER.size :])
-    where = f"{store.uri}: {path}"
     if (major, minor) >= (0, 3) and len(tail) == _FOOTER.size:
         _, _, buffers, _, _, _, _, _ = _FOOTER.unpack(tail)
-        first, length = _ENTRY.unpack(_bytes(store, path, buffers, buffers + _ENTRY.size, size, where))
-        return decode_file_descriptor(_bytes(store, path, first, first + length, size, where)).num_rows
-    data = _bytes(store, path, position, size - _LEGACY_FOOTER.size, size, where)
+        first, length = _ENTRY.unpack(_bytes(store, path, buffers, buffers + _ENTRY.size, size))
+        return decode_file_descriptor(_bytes(store, path, first, first + length, size)).num_rows
+    data = _bytes(store, path, position, size - _LEGACY_FOOTER.size, size)
     (length,) = struct.unpack_from("<I", data) if len(data) >= 4 else (0,)
     offsets = decode_legacy_metadata(data[4 : 4 + length]).batch_offsets
     return offsets[-1] if offsets else 0
 
 
-def _bytes(store: Store, path: str, start: int, end: int, size: int, where: str) -> bytes:
+def _bytes(store: Store, path: str, start: int, end: int, size: int) -> bytes:
     if not 0 <= start <= end <= size:
         raise CorruptFileError(
-            f"{where}: the footer points at bytes {start} to {end}, but the file has {size}", uri=store.uri
+            f"{store.uri}: {path}: the footer points at bytes {start} to {end}, but the file has {size}", uri=store.uri
         )
     return bytes(store.get_ranges(path, [ByteRange(start, end)])[0])
