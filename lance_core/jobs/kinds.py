@@ -62,7 +62,7 @@ KINDS: Mapping[str, Kind] = {
     "append": Kind(f"{_SPECS}.spec:AppendSpec", plan=f"{_PLANS}.append:plan_append"),
     "branch": Kind(f"{_SPECS}.maintenance:BranchSpec", act=f"{_ACTS}.branch:branch"),
     "build_index": Kind(f"{_SPECS}.indices:BuildIndexSpec", plan=f"{_PLANS}.build_index:plan_build", reexecutes=True),
-    "check": Kind(f"{_SPECS}.definition:CheckSpec", act="lance_core.jobs.publish.check:check"),
+    "check": Kind(f"{_SPECS}.definition:CheckSpec", act="lance_core.jobs.publish.row_checks:check"),
     "cleanup": Kind(f"{_SPECS}.maintenance:CleanupSpec", act=f"{_ACTS}.cleanup:cleanup"),
     "clone": Kind(f"{_SPECS}.definition:CloneSpec", act=f"{_ACTS}.definition:clone"),
     "commit": Kind(f"{_SPECS}.spec:CommitSpec", act="lance_core.jobs.publish.commit:publish"),

@@ -23,9 +23,8 @@ from lance_core.io.parallel import each
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
 from lance_core.jobs.kinds import kind_of
-from lance_core.jobs.publish.gates import make_check
 from lance_core.jobs.publish.reexecute import can_reexecute, reexecute, why_not_reexecutable
-from lance_core.jobs.publish.staleness import make_concerns
+from lance_core.jobs.publish.row_checks import make_check, make_concerns
 from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.spec import CommitSpec
