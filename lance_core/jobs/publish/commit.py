@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
@@ -194,20 +194,16 @@ def _table_options(group: Sequence[Waiting]) -> TableOptions | None:
 
 
 def _sum(results: Sequence[CommitResult]) -> CommitResult:
-    total = results[0]
-    for result in results[1:]:
-        total = replace(
-            total,
-            version=max(total.version, result.version),
-            num_versions=total.num_versions + result.num_versions,
-            identities={**total.identities, **result.identities},
-            rows_added=total.rows_added + result.rows_added,
-            rows_deleted=total.rows_deleted + result.rows_deleted,
-            fragments_added=total.fragments_added + result.fragments_added,
-            bytes_added=total.bytes_added + result.bytes_added,
-            conflicts_rebased=total.conflicts_rebased + result.conflicts_rebased,
-            re_executed=total.re_executed + result.re_executed,
-            refused={**total.refused, **result.refused},
-            seconds=total.seconds + result.seconds,
-        )
-    return total
+    return CommitResult(
+        version=max(one.version for one in results),
+        identities={identity: state for one in results for identity, state in one.identities.items()},
+        num_versions=sum(one.num_versions for one in results),
+        rows_added=sum(one.rows_added for one in results),
+        rows_deleted=sum(one.rows_deleted for one in results),
+        fragments_added=sum(one.fragments_added for one in results),
+        bytes_added=sum(one.bytes_added for one in results),
+        conflicts_rebased=sum(one.conflicts_rebased for one in results),
+        re_executed=sum(one.re_executed for one in results),
+        seconds=sum(one.seconds for one in results),
+        refused={identity: reason for one in results for identity, reason in one.refused.items()},
+    )
