@@ -41,26 +41,21 @@ def published_numbers(
     committed = [item for item in references if result["identities"].get(str(item["identity"])) == "committed"]
     counts = _counts(committed, result, replaced=0 if before is None else before.num_rows)
     added, removed = _bytes(before, after, result)
-    known = dict(zip(NAMES, counts, strict=True)) if counts is not None else dict.fromkeys(NAMES)
-    return {"rows": after.num_rows, **known, "bytes_added": added, "bytes_removed": removed}
+    return {"rows": after.num_rows, **counts, "bytes_added": added, "bytes_removed": removed}
 
 
-def _counts(committed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, replaced: int) -> Counts | None:
+def _counts(committed: Sequence[Mapping[str, Any]], result: Mapping[str, Any], *, replaced: int) -> dict[str, int | None]:
+    """By the names of `NAMES`."""
     kinds = {str(item.get("operation")) for item in committed}
     if len(kinds) == 1:
         # The commit's own counts also hold for work that it did again.
-        counted: Sequence[tuple[str, int, int]] = [(kinds.pop(), int(result["rows_added"]), int(result["rows_deleted"]))]
+        counted: Sequence[tuple[str, Any, Any]] = [(kinds.pop(), result["rows_added"], result["rows_deleted"])]
     elif result.get("re_executed"):
-        return None
+        return dict.fromkeys(NAMES)
     else:
-        counted = [
-            (str(item.get("operation")), int(item["num_rows"]), int(item.get("num_deleted_rows", 0))) for item in committed
-        ]
-    total = [0, 0, 0, 0]
-    for kind, rows, deleted in counted:
-        for index, value in enumerate(_MEANING.get(kind, _as_written)(rows, deleted, replaced)):
-            total[index] += value
-    return total[0], total[1], total[2], total[3]
+        counted = [(str(item.get("operation")), item["num_rows"], item.get("num_deleted_rows", 0)) for item in committed]
+    parts = [_MEANING.get(kind, _as_written)(int(rows), int(deleted), replaced) for kind, rows, deleted in counted]
+    return {name: sum(part[index] for part in parts) for index, name in enumerate(NAMES)}
 
 
 def _as_written(rows: int, deleted: int, _: int) -> Counts:
