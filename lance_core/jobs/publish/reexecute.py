@@ -27,7 +27,7 @@ from lance_core.jobs.kinds import carry_out, kind_of, refresh_of, spec_from_plai
 from lance_core.jobs.publish.trust import is_plain
 from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.secret import HIDDEN
-from lance_core.jobs.specs.spec import CommitSpec, JobSpec
+from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.publish.attempts import read_started
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import work_digest
@@ -65,18 +65,6 @@ def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> st
     )
 
 
-def require_can_reexecute(store: Store, commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> None:
-    """IncompatibleConflictError when the record must not be run."""
-    reason = "" if commit.re_execute else "the commit runs with re_execute=False"
-    reason = reason or _refusal(commit, identity, record)
-    if reason:
-        raise IncompatibleConflictError(
-            f"{store.uri}: {identity} must be re-executed, but {reason}",
-            uri=store.uri,
-            cure="Clear its staging task, or pass the reference that it returned to the commit.",
-        )
-
-
 def hidden_places(value: Any, *, where: str = "") -> list[str]:
     """Where a record hides a secret: ["source.options.password"]."""
     if value == HIDDEN:
@@ -105,27 +93,28 @@ def reexecute(
     *,
     own_commit: str,
 ) -> StagedTransaction:
-    """Plan and stage one identity's work on the newest version, in the place of the attempt that waits."""
-    require_can_reexecute(store, commit, ref.identity, record)
-    spec = replace(_spec_of(commit, ref.identity, record), replaces=(ref.attempt, own_commit))
+    """Plan and stage one identity's work on the newest version, in the place of the attempt that waits.
+
+    IncompatibleConflictError when the record must not be run.
+    """
+    reason = _refusal(commit, ref.identity, record) if commit.re_execute else "the commit runs with re_execute=False"
+    if reason:
+        raise IncompatibleConflictError(
+            f"{store.uri}: {ref.identity} must be re-executed, but {reason}",
+            uri=store.uri,
+            cure="Clear its staging task, or pass the reference that it returned to the commit.",
+        )
+    planned = spec_from_plain({**record, "uri": commit.uri, "identity": ref.identity})
+    spec = replace(planned, storage_options=commit.storage_options, replaces=(ref.attempt, own_commit))
     refresh = refresh_of(spec)
     if refresh is not None:
         log.info("refreshing %s %s to the newest version", spec.kind, ref.identity)
-        staged: Any = refresh(store, _asked_as_before(store, spec, ref), ref, runner)
+        started = read_started(store, ref.identity, ref.attempt)  # its spec does not name the task that requested the work
+        asked = spec if started is None else replace(spec, asked=dict(started.asked))
+        staged: Any = refresh(store, asked, ref, runner)
     else:
         log.info("re-executing %s %s", spec.kind, ref.identity)
         staged = carry_out(spec, runner)
     if not isinstance(staged, StagedTransaction):
         raise LanceError(f"the {spec.kind} job staged no transaction")
     return staged
-
-
-def _asked_as_before(store: Store, spec: JobSpec, ref: StagedTransaction) -> JobSpec:
-    """The task that requested the work, which a record of its spec does not name."""
-    started = read_started(store, ref.identity, ref.attempt)
-    return spec if started is None else replace(spec, asked=dict(started.asked))
-
-
-def _spec_of(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> JobSpec:
-    spec = spec_from_plain({**record, "uri": commit.uri, "identity": identity})
-    return replace(spec, storage_options=commit.storage_options)
