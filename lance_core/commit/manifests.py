@@ -183,8 +183,8 @@ def open_newest(store: Store, *, known: OpenVersion | None = None) -> OpenVersio
     found = _find_latest(store)
     if found is None:
         return None
-    if known is not None and found.is_content_of(known):
-        return known
+    if known is not None and found.tag is not None and (found.tag, found.path) == (known.tag, known.path):
+        return known  # the number alone is no proof, because a table may have been created again
     try:
         return _open(store, found, known=known)
     except NotFoundError:
@@ -213,16 +213,8 @@ class _Latest:
     """What a listing says of the newest version."""
 
     version: int
-    scheme: naming.NamingScheme
+    path: str
     tag: str | None = None
-
-    @property
-    def path(self) -> str:
-        return naming.manifest_path(self.version, self.scheme)
-
-    def is_content_of(self, opened: OpenVersion) -> bool:
-        """Whether that is what was opened: the number alone is no proof, because a table may have been created again."""
-        return self.tag is not None and self.tag == opened.tag and self.path == opened.path
 
 
 _MOST_KEPT = 1 << 20
@@ -245,16 +237,14 @@ def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
 def _find_latest(store: Store) -> _Latest | None:
     names, tags = _names_of_newest(store)
     # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
-    smallest = min(names, default="")
     others = [name for name in names if len(name) != _V2_LENGTH]
-    if len(smallest) != _V2_LENGTH:
-        smallest = min((name for name in names if len(name) == _V2_LENGTH), default="")
-    found = _parsed([smallest])
+    found = _parsed([min([name for name in names if len(name) == _V2_LENGTH] if others else names, default="")])
     found = found | _parsed(others) if found else _parsed(names)
     if not found:
         return None
-    version, scheme = max(found.items(), key=lambda item: item[0])
-    return _Latest(version, scheme, tags.get(naming.manifest_name(version, scheme)))
+    version = max(found)
+    name = naming.manifest_name(version, found[version])
+    return _Latest(version, f"{naming.VERSIONS}/{name}", tags.get(name))
 
 
 def _names_of_newest(store: Store) -> tuple[Sequence[str], Mapping[str, str | None]]:
