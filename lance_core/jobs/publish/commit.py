@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lance_core.commit.backoff import DEFAULT_MAX_RETRIES
@@ -32,7 +33,7 @@ from lance_core.publish.attempts import list_staged, read_started
 from lance_core.publish.commit import commit
 from lance_core.publish.decisions import DecisionState, look_many
 from lance_core.publish.model import CommitResult, StagedTransaction
-from lance_core.publish.publisher import CommitRequest, IfMoved, ReExecute, publish_single
+from lance_core.publish.publisher import CommitRequest, IfMoved, publish_single
 from lance_core.publish.stage import committed_reference
 from lance_core.table.draft import TableOptions
 
@@ -47,15 +48,11 @@ class Waiting:
     spec: Mapping[str, Any]
     state: DecisionState | None = None
 
-    @property
-    def forced(self) -> bool:
-        """Whether it may replace what was committed since it was planned."""
-        return self.spec.get("if_moved") == "overwrite"
-
 
 def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
     """Publish; see `lance_core.publish.commit` for what it raises."""
-    store = resolve_store(spec.uri, spec.resolved_options())
+    options = spec.resolved_options()
+    store = resolve_store(spec.uri, options)
     ref = _single(spec)
     states: dict[str, DecisionState] = {}
     done = None if ref is None else publish_single(store, ref, states=states)
@@ -66,10 +63,8 @@ def publish(spec: CommitSpec, runner: Runner | None = None) -> CommitResult:
     if not waiting:
         return CommitResult(version=find_latest_version(store) or 0, num_versions=0, identities={})
     retries = DEFAULT_MAX_RETRIES if spec.max_attempts is None else spec.max_attempts
-    runner = runner or LocalRunner()
     records = {item.ref.identity: item.spec for item in waiting}
-    options = spec.resolved_options()
-    again = _again(store, spec, records, runner)
+    again = partial(reexecute, store, spec, records, runner or LocalRunner())
     results = []
     for if_moved, group in _groups(waiting):
         request = CommitRequest(
@@ -100,13 +95,6 @@ def _single(spec: CommitSpec) -> StagedTransaction | None:
         return None
     ref = StagedTransaction.from_dict(spec.references[0])
     return ref if ref.identity == spec.identities[0] else None
-
-
-def _again(store: Store, spec: CommitSpec, records: Mapping[str, Mapping[str, Any]], runner: Runner) -> ReExecute:
-    def run(ref: StagedTransaction, own_commit: str) -> StagedTransaction:
-        return reexecute(store, spec, ref, records[ref.identity], runner, own_commit=own_commit)
-
-    return run
 
 
 def _explained(error: RetryableConflictError, items: Sequence[Waiting], spec: CommitSpec) -> LanceError:
@@ -175,7 +163,7 @@ def _groups(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]
 
 def _by_strictness(waiting: Sequence[Waiting]) -> Iterator[tuple[IfMoved, list[Waiting]]]:
     overwrites = [item for item in waiting if item.ref.operation == "overwrite" and not item.ref.creates]
-    forced = [item for item in overwrites if item.forced]
+    forced = [item for item in overwrites if item.spec.get("if_moved") == "overwrite"]
     if not forced:
         yield "fail", list(waiting)
     elif len(forced) == len(overwrites):

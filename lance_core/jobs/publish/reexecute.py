@@ -39,11 +39,13 @@ _DIGEST_DIGITS = 64
 
 def can_reexecute(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> bool:
     """Whether the commit may stage work again from its record."""
-    return commit.re_execute and not _refusal(commit, identity, record)
+    return not _refusal(commit, identity, record)
 
 
 def _refusal(commit: CommitSpec, identity: str, record: Mapping[str, Any]) -> str:
     """Why the record must not be run; empty when it may be."""
+    if not commit.re_execute:
+        return "the commit runs with re_execute=False"
     if not kind_of(record).reexecutes:
         return f"a commit cannot re-execute a job of kind {record.get('kind')!r}"
     places = hidden_places(record)
@@ -87,18 +89,17 @@ def why_not_reexecutable(commit: CommitSpec, identity: str, record: Mapping[str,
 def reexecute(
     store: Store,
     commit: CommitSpec,
-    ref: StagedTransaction,
-    record: Mapping[str, Any],
+    records: Mapping[str, Mapping[str, Any]],
     runner: Runner,
-    *,
+    ref: StagedTransaction,
     own_commit: str,
 ) -> StagedTransaction:
     """Plan and stage one identity's work on the newest version, in the place of the attempt that waits.
 
-    IncompatibleConflictError when the record must not be run.
+    `records`: specs as attempts left them, by identity. IncompatibleConflictError when the one must not be run.
     """
-    reason = _refusal(commit, ref.identity, record) if commit.re_execute else "the commit runs with re_execute=False"
-    if reason:
+    record = records[ref.identity]
+    if reason := _refusal(commit, ref.identity, record):
         raise IncompatibleConflictError(
             f"{store.uri}: {ref.identity} must be re-executed, but {reason}",
             uri=store.uri,
