@@ -80,7 +80,6 @@ def moved(store: Store, planned: Transaction, what: str, number: int) -> Incompa
 
 
 def conflict(store: Store, planned: Transaction, theirs: Transaction, verdict: Verdict, number: int) -> CommitError:
-    """The error for a verdict."""
     text = f"planned on version {planned.read_version} meets {theirs.operation.name} of version {number}: {verdict.reason}"
     if verdict.kind is not VerdictKind.NEVER:
         return refusal(RetryableConflictError, store, planned, text, other=number, cure=PLAN_AGAIN)

@@ -61,7 +61,6 @@ def decode_deletions(data: Buffer, *, file_type: str, where: str, expected: int 
 
 
 def encode_deletions(offsets: Offsets, *, file_type: str) -> bytes:
-    """The bytes of a deletion file."""
     if file_type == BITMAP:
         return encode_bitmap(bitmap_of(offsets))
     column = arrow_of(offsets.astype(np.uint32), pa.uint32())

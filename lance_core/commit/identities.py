@@ -149,7 +149,6 @@ def carries(transaction: Transaction, identity: str) -> bool:
 
 
 def identity_properties(identity: str, note: Mapping[str, Any]) -> dict[str, str]:
-    """The transaction property that records an identity."""
     return {IDENTITY_PREFIX + identity: _text(note)}
 
 

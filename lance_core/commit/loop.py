@@ -206,9 +206,8 @@ class CommitLoop:
     def clean_up(self) -> None:
         """Remove what was written for a version that is not to be."""
         self._early.settle()
-        if self._in_doubt:
-            return
-        self._delete(self._written)
+        if not self._in_doubt:
+            self._delete(self._written)
 
     def try_once(self) -> Committed | None:
         """One put of the next version; None when it is somebody else's, or nobody's yet (see `doubtful`)."""

@@ -161,7 +161,6 @@ def open_version(store: Store, version: int | None = None) -> OpenVersion:
 
 
 def open_or_none(store: Store, version: int) -> OpenVersion | None:
-    """A version; None when it is gone."""
     try:
         return open_version(store, version)
     except NotFoundError:
@@ -178,7 +177,6 @@ class KnownVersions:
         self._known: dict[int, OpenVersion] = {}
 
     def __call__(self, store: Store, version: int) -> OpenVersion | None:
-        """A version; None when it is gone."""
         found = self._known.get(version) or open_or_none(store, version)
         if found is not None:
             self._known[version] = found
@@ -186,7 +184,6 @@ class KnownVersions:
 
 
 def exists(store: Store, path: str) -> bool:
-    """Whether there is an object at a path."""
     try:
         store.size(path)
     except NotFoundError:
@@ -216,7 +213,6 @@ def write_hint(store: Store, version: int) -> None:
 
 
 def not_a_table(store: Store) -> NotFoundError:
-    """The error for a place without a table."""
     return NotFoundError(
         f"{store.uri} is not a Lance table: there is no manifest in {naming.VERSIONS}/",
         uri=store.uri,

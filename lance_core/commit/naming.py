@@ -73,7 +73,6 @@ class NamingScheme(enum.Enum):
 
 
 def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
-    """File name of a version's manifest."""
     if version & DETACHED_BIT:
         return f"d{version}{SUFFIX}"
     if scheme is NamingScheme.V1:
@@ -82,7 +81,6 @@ def manifest_name(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
 
 
 def manifest_path(version: int, scheme: NamingScheme = NamingScheme.V2) -> str:
-    """Path of a version's manifest below the table."""
     return f"{VERSIONS}/{manifest_name(version, scheme)}"
 
 
@@ -107,7 +105,6 @@ def transaction_name(read_version: int, uuid: str) -> str:
 
 
 def transaction_path(name: str) -> str:
-    """Path of a transaction file from its name."""
     return f"{TRANSACTIONS}/{name}"
 
 
@@ -126,7 +123,6 @@ def data_file_name(attempt: str | None = None) -> str:
 
 
 def data_path(name: str) -> str:
-    """Path of a data file from its name."""
     return f"{DATA}/{name}"
 
 

@@ -53,8 +53,6 @@ releases to work around old bugs."""
 
 
 class PutOutcome(enum.Enum):
-    """What became of a put."""
-
     OURS = "ours"
     LOST = "lost"
     NOT_THERE = "not there"

@@ -55,7 +55,7 @@ _FREE = 1 << 31
 
 @dataclass(frozen=True)
 class StagedRows:
-    """The rows that staged transactions add, as if they were small tables; nothing is read before it is requested."""
+    """`GatedRows` that staged transactions add, as if they were small tables; nothing is read before it is requested."""
 
     refs: tuple[StagedTransaction, ...]
     parts: tuple[Snapshot, ...]
@@ -64,12 +64,10 @@ class StagedRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the rows."""
         return self.parts[0].arrow_schema if self.parts else pa.schema([])
 
     @property
     def num_rows(self) -> int:
-        """How many there are."""
         return sum(part.manifest.num_rows for part in self.parts)
 
     @property
@@ -79,7 +77,6 @@ class StagedRows:
 
     @property
     def counted(self) -> str:
-        """A sentence with their number."""
         return "the table has {rows:,} rows" if self.is_table else "{rows:,} rows are added"
 
     @property
@@ -88,12 +85,10 @@ class StagedRows:
         return None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of all rows."""
         for part in self.parts:
             yield from scan(part, _plan(part, columns), batch_size=LARGE_BATCH_ROWS)
 
     def reader(self) -> pa.RecordBatchReader:
-        """All columns of all rows, as a stream."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches(self.schema.names))
 
 
@@ -220,6 +215,5 @@ def _meets(mine: pa.Table, theirs: Snapshot, keys: Sequence[str]) -> bool:
 
 
 def _plan(snapshot: Snapshot, columns: Sequence[str]) -> ScanPlan:
-    """To read these columns of all rows."""
     schema = snapshot.manifest.schema
     return plan_scan(schema, snapshot.manifest.fragments, plan_projection(schema, [*columns]))
