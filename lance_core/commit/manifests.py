@@ -76,29 +76,29 @@ class OpenVersion:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The attached versions as one listing had them."""
+    """The attached versions as one listing had them: the path of each number."""
 
-    schemes: Mapping[int, naming.NamingScheme]
+    paths: Mapping[int, str]
 
     @property
     def numbers(self) -> Sequence[int]:
         """Ascending."""
-        return sorted(self.schemes)
+        return sorted(self.paths)
 
     def open_newest(self, store: Store) -> OpenVersion | None:
         """The newest version that it has, or a newer one where that was pruned since; None when there is no table."""
-        if not self.schemes:
+        if not self.paths:
             return open_newest(store)
-        version = max(self.schemes)
+        version = max(self.paths)
         try:
-            return open_path(store, version, naming.manifest_path(version, self.schemes[version]))
+            return open_path(store, version, self.paths[version])
         except NotFoundError:
             return _open_latest(store)
 
 
 def list_once(store: Store) -> Listing:
     """One listing, for a caller that asks several things of it."""
-    return Listing(_names(store))
+    return Listing(_paths(store.list_names(f"{naming.VERSIONS}/")))
 
 
 def latest_version(store: Store) -> int:
@@ -124,12 +124,12 @@ def list_versions(store: Store) -> Sequence[VersionEntry]:
 
 def version_numbers(store: Store) -> Sequence[int]:
     """The numbers of all attached versions, ascending."""
-    return sorted(_names(store))
+    return list_once(store).numbers
 
 
 def manifest_paths(store: Store) -> list[tuple[int, str]]:
     """Number and path of every attached version, ascending."""
-    return [(version, naming.manifest_path(version, scheme)) for version, scheme in sorted(_names(store).items())]
+    return sorted(list_once(store).paths.items())
 
 
 def load_manifest(store: Store, version: int | None = None) -> Manifest:
@@ -237,34 +237,25 @@ _ENTRY = struct.Struct("<QQ")
 _NOTE_BYTES = 256
 
 
-def _names(store: Store) -> dict[int, naming.NamingScheme]:
-    return _parsed(store.list_names(f"{naming.VERSIONS}/"))
-
-
-def _parsed(names: Iterable[str]) -> dict[int, naming.NamingScheme]:
-    found = {}
-    for name in names:
-        parsed = naming.parse_manifest_name(name)
-        if parsed is not None:
-            found[parsed[0]] = parsed[1]
-    return found
+def _paths(names: Iterable[str]) -> dict[int, str]:
+    parsed = ((naming.parse_manifest_name(name), name) for name in names)
+    return {found[0]: f"{naming.VERSIONS}/{name}" for found, name in parsed if found is not None}
 
 
 def _find_latest(store: Store) -> _Latest | None:
     names, tags = _names_of_newest(store)
     # V2 names count down: the smallest is the newest. Only it is parsed, because a table may have thousands.
     others = [name for name in names if len(name) != _V2_LENGTH]
-    found = _parsed([min([name for name in names if len(name) == _V2_LENGTH] if others else names, default="")])
-    found = found | _parsed(others) if found else _parsed(names)
+    found = _paths([min([name for name in names if len(name) == _V2_LENGTH] if others else names, default="")])
+    found = found | _paths(others) if found else _paths(names)
     if not found:
         return None
-    version = max(found)
-    name = naming.manifest_name(version, found[version])
-    return _Latest(version, f"{naming.VERSIONS}/{name}", tags.get(name))
+    version, path = max(found.items())
+    return _Latest(version, path, tags.get(path))
 
 
 def _names_of_newest(store: Store) -> tuple[Sequence[str], Mapping[str, str | None]]:
-    """Names among which the newest version is, and tags: of a long history on a store that sorts its names, two pages.
+    """Names among which the newest version is, and tags by path: of a long history on a store that sorts names, two pages.
 
     V2 names count down from that of version 0, so the first page has the newest. V1 names sort before or behind them.
     """
@@ -272,11 +263,12 @@ def _names_of_newest(store: Store) -> tuple[Sequence[str], Mapping[str, str | No
     if not isinstance(store, ListsInOrder):
         return store.list_names(folder), {}
     entries, is_all = store.first_entries(folder)
-    tags: dict[str, str | None] = {entry.path[len(folder) :]: entry.tag for entry in entries}
+    tags: dict[str, str | None] = {entry.path: entry.tag for entry in entries}
+    names = [path[len(folder) :] for path in tags]
     if is_all:
-        return [*tags], tags
-    if all(len(name) == _V2_LENGTH and name[0] == "1" for name in tags):
-        return [*store.names_after(folder, naming.manifest_name(0)), *tags], tags
+        return names, tags
+    if all(len(name) == _V2_LENGTH and name[0] == "1" for name in names):
+        return [*store.names_after(folder, naming.manifest_name(0)), *names], tags
     return store.list_names(folder), {}
 
 
