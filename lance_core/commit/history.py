@@ -73,8 +73,7 @@ def follows(store: Store, first: OpenVersion, before: int) -> bool:
     """Whether a version is the one that followed version `before`; False for a stray that fills a pruned one's number."""
     if before == 0:
         return True
-    scheme = first.scheme
-    if exists(store, naming.manifest_path(before, scheme)):
+    if exists(store, naming.manifest_path(before, first.scheme)):
         return True  # what it was built on is there, so its number has not been pruned
     transaction = transaction_of(store, first)
     return transaction is not None and is_ancestor(store, first.manifest, transaction)

@@ -327,13 +327,9 @@ class CommitLoop:
     def _rebase(self, newest: OpenVersion | None) -> Rebased:
         if newest is None or not self._to_rebase:
             return Rebased(self._planned)
+        theirs, original = self._to_rebase, self._original()
         rebased = rebase(
-            self._store,
-            self._planned,
-            newest.manifest,
-            theirs=self._to_rebase,
-            original=self._original(),
-            attempt=self._attempt,
+            self._store, self._planned, newest.manifest, theirs=theirs, original=original, attempt=self._attempt
         )
         self._written.update(rebased.files)
         return rebased

@@ -88,18 +88,15 @@ def put_manifest(
     try:
         store.put_if_absent(path, data)
         return PutResult(PutOutcome.OURS)
-    except AlreadyExistsError:
-        # A retry inside the store's client may have found its own first try there; or an earlier put of ours came late.
-        return _settle(store, path, version=manifest.version, uuid=uuid)
     except PreconditionError:
         raise
     except (StoreError, MemoryShortageError) as error:
-        return _settle(store, path, version=manifest.version, uuid=uuid, cause=error)
+        # What exists may be ours: the store's client retried and found its own first try, or an earlier put came late.
+        why = "it exists" if isinstance(error, AlreadyExistsError) else str(error)
+        return _settle(store, path, version=manifest.version, uuid=uuid, why=why)
 
 
-def _settle(
-    store: Store, path: str, *, version: int, uuid: str, cause: StoreError | MemoryShortageError | None = None
-) -> PutResult:
+def _settle(store: Store, path: str, *, version: int, uuid: str, why: str) -> PutResult:
     try:
         opened = open_path(store, version, path)
         found = transaction_of(store, opened)
@@ -108,8 +105,7 @@ def _settle(
     except LanceError as error:
         raise CommitStateUnknownError(
             f"{store.uri}: it is unknown whether this commit wrote version {version}: "
-            f"the put failed ({cause or 'it exists'}), "
-            f"and the manifest could not be read back ({error})",
+            f"the put failed ({why}), and the manifest could not be read back ({error})",
             uri=store.uri,
             version=version,
             cure=f"Read the transaction of version {version}: the commit took effect if its uuid is {uuid}.",
