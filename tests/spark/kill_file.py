@@ -16,8 +16,10 @@ import fcntl
 import json
 import os
 import signal
+import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +32,13 @@ class Kills:
         self._steps = Path(f"{place}.steps")
 
     @contextmanager
-    def at(self, number: int, *, under: str) -> Iterator[None]:
-        """While it lasts steps are counted, and the process that reaches this number dies; 0: none does."""
+    def at(self, number: int, *, under: str, slowly: bool = False) -> Iterator[None]:
+        """While it lasts steps are counted, and the process that reaches this number dies; 0: none does.
+
+        `slowly`: its connections end some seconds before it does, as those of a process with much memory do.
+        """
         self._steps.write_text("", encoding="utf-8")
-        self._file.write_text(json.dumps({"at": number, "under": under}), encoding="utf-8")
+        self._file.write_text(json.dumps({"at": number, "under": under, "slowly": slowly}), encoding="utf-8")
         try:
             yield
         finally:
@@ -63,7 +68,10 @@ class FilePlan:
             file.seek(0)
             number = len(file.readlines()) + 1
             file.write(f"{name}\n")
-        if number == self._plan()["at"]:
+        plan = self._plan()
+        if number == plan["at"]:
+            if plan["slowly"]:
+                _hang_up()
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _plan(self) -> dict[str, Any]:
@@ -72,3 +80,11 @@ class FilePlan:
         except FileNotFoundError:
             return {"at": 0, "under": "\0"}
         return found
+
+
+def _hang_up() -> None:
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as found:
+            if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                found.shutdown(socket.SHUT_RDWR)
+    time.sleep(4)

@@ -80,6 +80,19 @@ def test_a_worker_dies_in_a_statement(lake: Any, kills: Kills, tmp_path: Path, s
     _kill(lake, kills, tmp_path, statement, quick=True)
 
 
+def test_a_worker_that_is_dying_is_not_taken_again(lake: Any, kills: Kills, tmp_path: Path) -> None:
+    """Its connection has ended, and the process is there for some seconds."""
+    statement = "INSERT INTO lake.t SELECT id, 7 FROM range(100, 110, 1, 1)"  # one task, so that this worker is the next
+    uri = _start_over(lake, tmp_path)
+    with kills.at(0, under=uri):
+        lake(statement)
+    number = next(number for number, step in enumerate(kills.steps, start=1) if "data/" in step)
+    uri = _start_over(lake, tmp_path)
+    with kills.at(number, under=uri, slowly=True):
+        lake(statement)
+    _check(uri, [*range(30), *range(100, 110)], "a worker has died slowly")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda text: text.split(" lake.t")[0])
 def test_a_worker_dies_at_every_third_step(lake: Any, kills: Kills, tmp_path: Path, statement: str) -> None:

@@ -53,7 +53,7 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     if (ended) {
       return false;
     }
-    if (stream.loadNextBatch()) {
+    if (loadNext()) {
       VectorSchemaRoot root = stream.getVectorSchemaRoot();
       if (batch == null) {
         columns = root.getFieldVectors().stream().map(Column::of).toArray(Column[]::new);
@@ -73,6 +73,14 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     }
     ended = true;
     return false;
+  }
+
+  private boolean loadNext() throws IOException {
+    try {
+      return stream.loadNextBatch();
+    } catch (IOException error) {
+      throw worker.noted(error);
+    }
   }
 
   @Override

@@ -38,7 +38,11 @@ final class ColumnWriter implements DataWriter<InternalRow> {
     this.root = VectorSchemaRoot.create(MessageSerializer.deserializeSchema(arrowMessage(arrowSchema)), memory);
     this.columns = ArrowWriter.create(root);
     this.stream = new ArrowStreamWriter(root, null, worker.channel());
-    stream.start();
+    try {
+      stream.start();
+    } catch (IOException error) {
+      throw worker.noted(error);
+    }
   }
 
   private static ReadChannel arrowMessage(byte[] message) {
@@ -70,7 +74,7 @@ final class ColumnWriter implements DataWriter<InternalRow> {
     try {
       stream.writeBatch();
     } catch (IOException broken) {
-      throw told(broken);
+      throw told(worker.noted(broken));
     }
     rows += gathered;
     gathered = 0;
@@ -94,10 +98,7 @@ final class ColumnWriter implements DataWriter<InternalRow> {
     }
     try {
       stream.end();
-      ByteBuffer trailer = ByteBuffer.allocate(9).put((byte) 'K').putLong(rows).flip();
-      while (trailer.hasRemaining()) {
-        worker.channel().write(trailer);
-      }
+      worker.write(ByteBuffer.allocate(9).put((byte) 'K').putLong(rows).flip());
     } catch (IOException broken) {
       throw told(broken);
     }

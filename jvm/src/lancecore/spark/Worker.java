@@ -10,6 +10,7 @@ import java.io.UncheckedIOException;
 import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -36,6 +37,7 @@ final class Worker implements AutoCloseable {
   private final UnixDomainSocketAddress address;
   private SocketChannel channel;
   private boolean free = true;
+  private boolean broken;
 
   private Worker(Process process, UnixDomainSocketAddress address) {
     this.process = process;
@@ -89,8 +91,15 @@ final class Worker implements AutoCloseable {
     return ready;
   }
 
+  /** Not one whose connection has ended from its side either: a killed process may be there for another moment. */
   boolean isAlive() {
-    return process.isAlive();
+    return !broken && process.isAlive();
+  }
+
+  /** What an error of the connection says of the process: nothing, where this side has closed it. */
+  <E extends IOException> E noted(E error) {
+    broken |= !(error instanceof ClosedChannelException);
+    return error;
   }
 
   /** Whether the process has ended, of one whose connection has: a killed process may be there for another moment. */
@@ -117,9 +126,16 @@ final class Worker implements AutoCloseable {
     }
     free = false;
     byte[] body = JSON.writeValueAsBytes(request);
-    ByteBuffer framed = ByteBuffer.allocate(4 + body.length).putInt(body.length).put(body).flip();
-    while (framed.hasRemaining()) {
-      channel.write(framed);
+    write(ByteBuffer.allocate(4 + body.length).putInt(body.length).put(body).flip());
+  }
+
+  void write(ByteBuffer bytes) throws IOException {
+    try {
+      while (bytes.hasRemaining()) {
+        channel.write(bytes);
+      }
+    } catch (IOException error) {
+      throw noted(error);
     }
   }
 
@@ -175,17 +191,22 @@ final class Worker implements AutoCloseable {
       throw new IOException("lance: an answer of unknown kind " + kind + " from the Python worker");
     }
     JsonNode error = readJson();
+    broken = false; // it has closed its end because of that error
     disconnect(); // behind a write's error the worker does the same, since rows are still on the way
     return new RuntimeException(error.path("type").asText() + ": " + error.path("message").asText());
   }
 
   private ByteBuffer read(int size) throws IOException {
     ByteBuffer found = ByteBuffer.allocate(size);
-    while (found.hasRemaining()) {
-      if (channel.read(found) < 0) {
-        throw new IOException("lance: the Python worker ended in the middle of an answer"
-            + (process.isAlive() ? "" : " (exit code " + process.exitValue() + ")") + "; the task can be tried again.");
+    try {
+      while (found.hasRemaining()) {
+        if (channel.read(found) < 0) {
+          throw new IOException("lance: the Python worker ended in the middle of an answer"
+              + (process.isAlive() ? "" : " (exit code " + process.exitValue() + ")") + "; the task can be tried again.");
+        }
       }
+    } catch (IOException error) {
+      throw noted(error);
     }
     return found.flip();
   }
