@@ -24,7 +24,7 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.decisions import DecisionState, last_of, look, look_many
 from lance_core.publish.model import Attempt, StagedEntry, StagedTransaction
-from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+from lance_core.publish.records import FORMAT, read_as, unless_damaged, write_record
 from lance_core.publish.staged_properties import num_new_fragments
 
 log = logging.getLogger(__name__)
@@ -121,11 +121,8 @@ def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, 
 
 def find_finished(store: Store, identity: str) -> StagedTransaction | None:
     """What waits for its commit; a damaged decision is logged and counts as nothing."""
-    try:
-        return look(store, identity).finished
-    except CorruptFileError as error:
-        log.warning("%s: set aside: %s", store.uri, error)
-        return None
+    state = unless_damaged(store, partial(look, store, identity))
+    return None if state is None else state.finished
 
 
 def read_started(store: Store, identity: str, attempt: str) -> Attempt | None:
@@ -136,11 +133,7 @@ def read_started(store: Store, identity: str, attempt: str) -> Attempt | None:
 
 def read_lease(store: Store, identity: str, attempt: str) -> tuple[Attempt, float] | None:
     """What an attempt was begun with, and when its lease was renewed; None when its record is gone or damaged."""
-    try:
-        return _read_started(store, record_path(identity, attempt))
-    except CorruptFileError as error:
-        log.warning("%s: set aside: %s", store.uri, error)
-        return None
+    return unless_damaged(store, partial(_read_started, store, record_path(identity, attempt)))
 
 
 def started_keys(store: Store, identity: str | None = None) -> list[Key]:
@@ -203,10 +196,9 @@ def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
 
 
 def _read_started(store: Store, path: str) -> tuple[Attempt, float] | None:
-    record = read_record(store, path)
-    if record is None:
+    found = read_as(store, path, _Started)
+    if found is None:
         return None
-    found = parse_record(_Started, record, where=path)
     attempt = found.attempt
     if record_path(attempt.identity, attempt.attempt) != path:
         raise CorruptFileError(f"{path}: the record belongs to attempt {attempt.attempt} of {attempt.identity}")

@@ -33,7 +33,7 @@ from lance_core.io.store import Store
 from lance_core.publish.decisions import CommittedWork, DecisionState, look_many, say_committed
 from lance_core.publish.intent import Intent, list_intents, named_by
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.records import FORMAT, parse_record, read_record, write_record
+from lance_core.publish.records import FORMAT, read_as, write_record
 from lance_core.publish.staged_properties import staged_writers
 from lance_core.publish.table_id import is_other_table, keep_table_id, table_id_of
 from lance_core.table.stream_batches import has_come
@@ -329,8 +329,8 @@ def in_doubt(store: Store, since: Mapping[str, int]) -> dict[str, int]:
 
 def settled_version(store: Store) -> int:
     """Up to which version all that was committed has its decision."""
-    record = read_record(store, SETTLED_PATH)
-    return 0 if record is None else parse_record(Settled, record, where=SETTLED_PATH).version
+    found = read_as(store, SETTLED_PATH, Settled)
+    return 0 if found is None else found.version
 
 
 def settle_history(

@@ -13,19 +13,17 @@ is found.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
-from lance_core.publish.records import FORMAT, encode_record, parse_record, read_record, unsupported
-
-log = logging.getLogger(__name__)
+from lance_core.publish.records import FORMAT, encode_record, read_as, unless_damaged, unsupported
 
 STALE_SECONDS = 3600.0
 """How long a silent commit may still be alive. A commit takes seconds; conflicts and re-execution take minutes."""
@@ -83,7 +81,8 @@ def remove_intent(store: Store, intent: Intent) -> None:
 def list_intents(store: Store) -> list[Intent]:
     """All of them, of killed commits as well. A damaged record is logged and skipped; UnsupportedRecordError for one that
     only a newer release knows."""
-    return [intent for intent in each(store, _paths(store), _read) if intent is not None]
+    found = each(store, _paths(store), lambda store, path: unless_damaged(store, partial(_read, store, path)))
+    return [intent for intent in found if intent is not None]
 
 
 def named_by(intents: Iterable[Intent], identities: Iterable[str], *, below: int, but: str = "") -> dict[str, list[Intent]]:
@@ -108,14 +107,9 @@ def _paths(store: Store) -> list[str]:
 
 
 def _read(store: Store, path: str) -> Intent | None:
-    try:
-        record = read_record(store, path)
-        intent = None if record is None else parse_record(Intent, record, where=path)
-        if intent is not None and intent.path != path:
-            raise CorruptFileError(f"{path}: the record belongs to commit {intent.commit}")
-    except CorruptFileError as error:
-        log.warning("%s: set aside: %s", store.uri, error)
-        return None
+    intent = read_as(store, path, Intent)
+    if intent is not None and intent.path != path:
+        raise CorruptFileError(f"{path}: the record belongs to commit {intent.commit}")
     if intent is not None and intent.outcome not in (COMMITS, ABORTS):
         raise unsupported(f"{store.uri}: {path}", "outcome", expected=f"{COMMITS} or {ABORTS}", got=intent.outcome)
     return intent

@@ -8,14 +8,14 @@ accepts::
     anything else                                             CorruptFileError, of this record alone
 
 A damaged record may count as absent, and be removed; one of a newer release may not: commits refuse it, and whatever removes
-things stops. What a record says is typed by `parse_record`. Other JSON files of a table (tags, branches) have readers of
-their own.
+things stops. Other JSON files of a table (tags, branches) have readers of their own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,8 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.typed import Rules, from_plain, shown
 
-S = TypeVar("S")
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 Record = Mapping[str, Any]
@@ -53,11 +54,23 @@ def read_record(store: Store, path: str) -> Record | None:
     return decode_record(bytes(data), where=f"{store.uri}: {path}")
 
 
-def decode_record(data: bytes, *, where: str) -> Record:
-    """The record in some bytes.
+def read_as(store: Store, path: str, cls: type[T]) -> T | None:
+    """The record at a path as its dataclass (see `read_record` and `parse_record`)."""
+    record = read_record(store, path)
+    return None if record is None else parse_record(cls, record, where=path)
 
-    CorruptFileError for anything that is not a small JSON object, UnsupportedRecordError for a format that is not known.
-    """
+
+def unless_damaged(store: Store, read: Callable[[], T]) -> T | None:
+    """What `read` gives; None, and a warning, for a damaged record."""
+    try:
+        return read()
+    except CorruptFileError as error:
+        log.warning("%s: set aside: %s", store.uri, error)
+        return None
+
+
+def decode_record(data: bytes, *, where: str) -> Record:
+    """The record in some bytes; for errors see `read_record`."""
     record = decode_object(data, where=where)
     found = record.get("format", FORMAT)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= FORMAT:
@@ -99,24 +112,24 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def write_record(store: Store, path: str, record: Record, *, durable: bool = True) -> None:
+def write_record(store: Store, path: str, record: Record) -> None:
     """Write or replace a record."""
-    store.put(path, encode_record(record), durable=durable)
+    store.put(path, encode_record(record))
 
 
-def add_record(store: Store, path: str, record: Record, *, durable: bool = True) -> Record | None:
+def add_record(store: Store, path: str, record: Record) -> Record | None:
     """Write a record unless one is there: None if it was written, else the existing one.
 
     A lost response is settled by reading back: if the object has our content, we wrote it.
     """
     data = encode_record(record)
     try:
-        store.put_if_absent(path, data, durable=durable)
+        store.put_if_absent(path, data)
         return None
     except AlreadyExistsError:
         found = read_record(store, path)
         if found is None:
-            store.put(path, data, durable=durable)
+            store.put(path, data)
             return None
     except StoreError:
         found = read_record(store, path)

@@ -35,7 +35,8 @@ from lance_core.publish.records import (
     TableIdRecord,
     decode_object,
     parse_record,
-    read_record,
+    read_as,
+    unless_damaged,
     unsupported,
     write_record,
 )
@@ -113,12 +114,7 @@ def keep_table_id(store: Store, *, present: Collection[int], doomed: Collection[
 
 
 def _record(store: Store) -> TableIdRecord | None:
-    try:
-        plain = read_record(store, TABLE_PATH)
-        return None if plain is None else parse_record(TableIdRecord, plain, where=TABLE_PATH)
-    except CorruptFileError as error:
-        log.warning("%s: set aside: %s", store.uri, error)
-        return None
+    return unless_damaged(store, lambda: read_as(store, TABLE_PATH, TableIdRecord))
 
 
 def _is_shown(store: Store, record: TableIdRecord) -> bool:
