@@ -31,9 +31,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from lance_core.commit.conflicts import PartlyCommittedError
+from lance_core.commit import naming
+from lance_core.commit.conflicts import PartlyCommittedError, is_abort, moved
 from lance_core.commit.loop import Committed, LoopRequest, rebase_onto
-from lance_core.commit.manifests import OpenAt, OpenVersion, list_once, open_newest
+from lance_core.commit.manifests import OpenAt, OpenVersion, find_latest_version, list_once, open_newest, open_version
+from lance_core.commit.transactions import load_transaction
 from lance_core.errors import (
     IncompatibleConflictError,
     InputError,
@@ -41,6 +43,7 @@ from lance_core.errors import (
     NotFoundError,
     RetryableConflictError,
 )
+from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import begin
 from lance_core.io.store import Store
 from lance_core.publish.abort import AbortRequest, remove_attempts
@@ -54,21 +57,15 @@ from lance_core.publish.members import (
     NotWholeError,
     clear_committed,
     load_members,
+    outdated,
     quietly,
-    too_many_rounds,
     was_aborted,
 )
 from lance_core.publish.model import ALREADY_COMMITTED, COMMITTED, CommitResult, StagedTransaction
-from lance_core.publish.preconditions import (
-    distinct,
-    find_too_early,
-    lost_creation,
-    refuse_if_moved,
-    require_same_table,
-    versions_removed,
-)
-from lance_core.publish.publisher import CommitRequest, Publisher, Tally, publish_single
+from lance_core.publish.publisher import CommitRequest, Concerns, Publisher, Tally, publish_single, require_same_table
 from lance_core.publish.table_id import table_id_of
+from lance_core.table.operations import Append
+from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +92,7 @@ def commit(store: Store, request: CommitRequest) -> CommitResult:
     if not request.refs:
         raise InputError("no staged transactions were passed", cure="Pass the results of the staging tasks.")
     began = time.monotonic()
-    wanted = distinct(request.refs)
+    wanted = _by_identity(request.refs)
     if request.single and request.check is None and len(wanted) == 1:
         states = dict(request.states)
         done = publish_single(store, request.refs[0], states=states)
@@ -106,6 +103,18 @@ def commit(store: Store, request: CommitRequest) -> CommitResult:
     with service.publisher.ending():
         result = service.run()
     return replace(result, seconds=round(time.monotonic() - began, 6))
+
+
+def _by_identity(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransaction]:
+    found: dict[str, StagedTransaction] = {}
+    for ref in refs:
+        other = found.setdefault(naming.checked_identity(ref.identity), ref)
+        if other.attempt != ref.attempt:
+            raise InputError(
+                f"identity {ref.identity} was passed with two attempts, {other.attempt} and {ref.attempt}",
+                cure="Pass only the result of the last run of its staging task.",
+            )
+    return found
 
 
 class _Commit:
@@ -137,7 +146,9 @@ class _Commit:
             except NotFoundError as error:
                 self._explain(error)
         if self._pending:
-            raise too_many_rounds(self._store, _MAX_ROUNDS)
+            what = f"{self._store.uri}: other writers committed first {_MAX_ROUNDS} times"
+            cure = "Commit again, or run the commit tasks in the table's commit pool."
+            raise RetryableConflictError(what, uri=self._store.uri, cure=cure)
         if not self._tally.versions and self._tally.refused:
             raise next(iter(self._tally.refused.values()))
         self._clear()
@@ -209,7 +220,7 @@ class _Commit:
         folds = plan_folds(loaded, newest=newest, if_moved=self._request.if_moved)
         if self._request.check is not None:
             self._request.check([(item.ref, item.transaction) for item in loaded], newest)
-        early = find_too_early(self._store, folds, newest, self._request.concerns)
+        early = _find_too_early(self._store, folds, newest, self._request.concerns)
         if early is not None:
             self._part(*early)
             return
@@ -217,7 +228,7 @@ class _Commit:
             return
         if newest is not None:
             self._table_id = require_same_table(self._store, loaded, newest, table_id=self._table_id, present=self._present)
-        refuse_if_moved(self._store, folds, newest)
+        _refuse_if_moved(self._store, folds, newest)
         self._extend_intent(*(fold.transaction.uuid for fold in folds))
         for fold in folds:
             if not self._publish(fold):
@@ -243,8 +254,9 @@ class _Commit:
             self._leave_out(error.refusals)
             return False
         except IncompatibleConflictError as error:
-            if lost_creation(fold, self._store):
-                return False
+            created = fold.transaction.read_version == 0 and fold.members[0].ref.creates
+            if created and find_latest_version(self._store) is not None:
+                return False  # another writer created the table
             if len(fold.members) > 1 or not self._request.partial:
                 raise
             self._refuse(fold.members[0].ref.identity, error)
@@ -268,7 +280,9 @@ class _Commit:
         before = {*self._pending}
         states = self._refuse_ended([*before])
         if before == {*self._pending} and all(state.committed is None for state in states.values()):
-            raise versions_removed(self._store, error) from error
+            what = f"{self._store.uri}: versions were removed while the commit compared its work with them ({error})"
+            cure = "Commit again. If it comes back, keep versions for longer than the work takes, and check the table with "
+            raise RetryableConflictError(what, uri=self._store.uri, cure=cure + "`lance validate`.") from error
 
     def _refuse_ended(self, identities: Sequence[str]) -> Mapping[str, DecisionState]:
         """Their decisions, read once more; members that neither wait nor were committed are refused."""
@@ -412,6 +426,40 @@ class _Commit:
 def _against(state: DecisionState, *, attempt: str) -> DecisionState | None:
     is_over = state.is_decided(attempt) or state.committed is not None
     return None if is_over else state.abort([attempt], by="an abort that was begun")
+
+
+def _refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None) -> None:
+    """Strict work refuses before anything is published, not halfway through the folds."""
+    for fold in folds:
+        if fold.strict and newest is not None and _has_moved(store, fold.transaction.read_version, newest.version):
+            raise moved(store, fold.transaction, "others, up to the newest,", newest.version)
+
+
+def _has_moved(store: Store, read_version: int, newest: int) -> bool:
+    """Whether anything but versions of aborts came since."""
+    if newest == read_version:
+        return False
+    try:
+        between = [load_transaction(store, number) for number in range(read_version + 1, newest + 1)]
+    except NotFoundError:
+        return True
+    return not all(item is not None and is_abort(item) for item in between)
+
+
+def _find_too_early(
+    store: Store, folds: Sequence[Fold], newest: Manifest | None, concerns: Concerns | None
+) -> tuple[Fold, MemberConflictError] | None:
+    """Work that was staged before the table existed, for which other writers have added relevant rows in the meantime."""
+    if newest is None or concerns is None:
+        return None
+    theirs = Transaction(0, "", Append(tuple(newest.fragments)))
+    for fold in folds:
+        created = [number for number, item in enumerate(fold.members) if item.ref.creates]
+        opened = open_version(store, newest.version) if created else None
+        found = [number for number in created if opened is not None and concerns(fold.members[number], theirs, opened)]
+        if found:
+            return fold, outdated(store, fold.members, found, theirs, newest.version)
+    return None
 
 
 def blame_members(store: Store, fold: Fold, error: RetryableConflictError, *, open_at: OpenAt) -> list[int]:

@@ -1,12 +1,5 @@
 """The members of a commit: load their staged transactions, see that their files are there, and clear what is committed;
 and the errors that only a commit raises.
-
-::
-
-    load_members     the staged transaction of each reference
-    lost_files       refusals of those whose files are gone
-    clear_committed  superseded deletion files, the staged transaction, the record of the start; the decisions keep the
-    memory
 """
 
 from __future__ import annotations
@@ -20,7 +13,6 @@ from lance_core.commit import naming
 from lance_core.commit.references import data_paths, deletion_paths, fragment_paths
 from lance_core.commit.transactions import read_transaction_file
 from lance_core.errors import (
-    CommitStateUnknownError,
     CorruptFileError,
     IncompatibleConflictError,
     LanceError,
@@ -40,6 +32,9 @@ from lance_core.table.carried import written_fragments
 from lance_core.table.transaction import Transaction
 
 log = logging.getLogger(__name__)
+
+
+STAGE_AGAIN = "Abort the staged transaction (`lance staged abort`) and clear its staging task."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +70,8 @@ def load_members(
         if known.uuid == ref.identity:
             return Loaded(ref, known)
         # Committed work is found by the uuid: under another one it would not be found, and would be committed twice.
-        return CorruptFileError(
-            f"{store.uri}: {ref.transaction_path}: the uuid is {known.uuid!r}, expected {ref.identity!r}",
-            uri=store.uri,
-            cure="Abort the staged transaction (`lance staged abort`) and clear its staging task.",
-        )
+        what = f"{store.uri}: {ref.transaction_path}: the uuid is {known.uuid!r}, expected {ref.identity!r}"
+        return CorruptFileError(what, uri=store.uri, cure=STAGE_AGAIN)
 
     return each(store, refs, load)
 
@@ -94,21 +86,16 @@ def lost_files(store: Store, items: Sequence[Loaded]) -> dict[str, LanceError]:
 
 def files_gone(store: Store, ref: StagedTransaction, paths: Sequence[str]) -> IncompatibleConflictError:
     """The refusal of a member that is not whole."""
-    return IncompatibleConflictError(
-        f"{store.uri}: {len(paths)} staged files of {ref.identity} no longer exist, for example {paths[0]}",
-        uri=store.uri,
-        cure="The cleanup of another library may have removed them before the commit; run the staging task again.",
-    )
+    what = f"{store.uri}: {len(paths)} staged files of {ref.identity} no longer exist, for example {paths[0]}"
+    cure = "The cleanup of another library may have removed them before the commit; run the staging task again."
+    return IncompatibleConflictError(what, uri=store.uri, cure=cure)
 
 
 def was_aborted(store: Store, ref: StagedTransaction, state: DecisionState) -> IncompatibleConflictError:
     """The refusal of a member that does not wait for its commit."""
     now = "nothing is staged" if state.finished is None else f"attempt {state.finished.attempt} is staged"
-    return IncompatibleConflictError(
-        f"{store.uri}: attempt {ref.attempt} of {ref.identity} was aborted; for this identity {now}",
-        uri=store.uri,
-        cure="Run the staging task again and commit its result.",
-    )
+    what = f"{store.uri}: attempt {ref.attempt} of {ref.identity} was aborted; for this identity {now}"
+    return IncompatibleConflictError(what, uri=store.uri, cure="Run the staging task again and commit its result.")
 
 
 def clear_committed(
@@ -177,37 +164,6 @@ class NotWholeError(LanceError):
         self.refusals = refusals
 
 
-def in_doubt(store: Store, transaction: Transaction, error: CommitStateUnknownError) -> InDoubtError:
-    """A publication whose outcome could not be read back."""
-    kind = RefusedInDoubtError if isinstance(error.__cause__, StoreRefusedError) else InDoubtError
-    return kind(
-        f"{error} It is safe to make this commit again, because it first checks which identities were committed.",
-        uri=store.uri,
-        operation=transaction.operation.name,
-    )
-
-
-def not_decided(store: Store, version: int, error: StoreError) -> NotDecidedError:
-    """A publication of which the decision log does not say so."""
-    kind = RefusedDecisionError if isinstance(error, StoreRefusedError) else NotDecidedError
-    return kind(
-        f"{store.uri}: version {version} was committed, but its decision could not be put: {error}",
-        uri=store.uri,
-        version=version,
-        cure="Make the same commit again: it finds the version and puts the decision.",
-    )
-
-
-def of_another_table(store: Store, item: Loaded, table_id: str) -> IncompatibleConflictError:
-    """What was planned on a table that has been made again since."""
-    return IncompatibleConflictError(
-        f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on table "
-        f"{facts_of(item.transaction).table_id}, but the table was created again and now is {table_id}",
-        uri=store.uri,
-        cure="Abort the staged transaction (`lance staged abort`) and clear its staging task.",
-    )
-
-
 def outdated(
     store: Store, members: Sequence[Loaded], numbers: Sequence[int], theirs: Transaction, version: int
 ) -> MemberConflictError:
@@ -222,15 +178,6 @@ def outdated(
         cure="Clear its staging task, or commit with re_execute=True.",
     )
     return blame(error, numbers)
-
-
-def too_many_rounds(store: Store, rounds: int) -> RetryableConflictError:
-    """Whenever this commit was ready, the table had moved on."""
-    return RetryableConflictError(
-        f"{store.uri}: other writers committed first {rounds} times",
-        uri=store.uri,
-        cure="Commit again, or run the commit tasks in the table's commit pool.",
-    )
 
 
 class MemberConflictError(RetryableConflictError):

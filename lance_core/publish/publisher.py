@@ -40,7 +40,14 @@ from lance_core.commit.manifests import KnownVersions, OpenVersion, find_latest_
 from lance_core.commit.rebase import Rebased
 from lance_core.commit.references import fragment_paths
 from lance_core.commit.transactions import read_transaction_file
-from lance_core.errors import CommitStateUnknownError, CorruptFileError, LanceError, StoreError
+from lance_core.errors import (
+    CommitStateUnknownError,
+    CorruptFileError,
+    IncompatibleConflictError,
+    LanceError,
+    StoreError,
+    StoreRefusedError,
+)
 from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store
@@ -49,19 +56,22 @@ from lance_core.publish.fold import Fold, fold_uuid, plan_folds
 from lance_core.publish.history import committed_in
 from lance_core.publish.intent import Intent, extend_intent, put_intent, remove_intent
 from lance_core.publish.members import (
+    STAGE_AGAIN,
     InDoubtError,
     Loaded,
+    NotDecidedError,
     NotWholeError,
+    RefusedDecisionError,
+    RefusedInDoubtError,
     clear_committed,
-    in_doubt,
     lost_files,
-    not_decided,
+    outdated,
     quietly,
 )
 from lance_core.publish.merge import grow, merge_rows
 from lance_core.publish.model import COMMITTED, CommitResult, StagedTransaction
-from lance_core.publish.preconditions import Concerns, is_planned_on, judge_members, require_same_table
 from lance_core.publish.staged_properties import facts_of, num_new_fragments
+from lance_core.publish.table_id import is_other_table, require_known_records, table_id_of
 from lance_core.table.carried import written_fragments
 from lance_core.table.draft import TableOptions
 from lance_core.table.operations import Append, Delete, Update
@@ -71,6 +81,8 @@ from lance_core.wire.transaction import encode_transaction
 
 _T = TypeVar("_T")
 IfMoved = Literal["fail", "overwrite"]
+Concerns = Callable[[Loaded, Transaction, OpenVersion], bool]
+"""Whether a version of others (its transaction, its manifest) brought rows that a staged transaction should have known."""
 Check = Callable[[Sequence[tuple[StagedTransaction, Transaction]], Manifest | None], None]
 """Called with what is about to be published and the newest version, before every publication; raises to refuse."""
 ReExecute = Callable[[StagedTransaction, str], StagedTransaction]
@@ -169,7 +181,10 @@ class Publisher:
         try:
             each(self._store, identities, say)
         except StoreError as error:
-            raise not_decided(self._store, version, error) from error
+            kind = RefusedDecisionError if isinstance(error, StoreRefusedError) else NotDecidedError
+            what = f"{self._store.uri}: version {version} was committed, but its decision could not be put: {error}"
+            cure = "Make the same commit again: it finds the version and puts the decision."
+            raise kind(what, uri=self._store.uri, version=version, cure=cure) from error
         self._is_deciding = False
 
     def end(self) -> None:
@@ -235,7 +250,9 @@ class Publisher:
             found = put()
         except CommitStateUnknownError as error:
             # The next call looks at the log before it does anything: this one is safe to repeat, unlike a bare commit.
-            raise in_doubt(self._store, transaction, error) from error
+            kind = RefusedInDoubtError if isinstance(error.__cause__, StoreRefusedError) else InDoubtError
+            what = f"{error} It is safe to make this commit again, because it first checks which identities were committed."
+            raise kind(what, uri=self._store.uri, operation=transaction.operation.name) from error
         except LanceError:
             self._is_deciding = False
             raise
@@ -252,8 +269,49 @@ class Publisher:
             raise NotWholeError(refusals)
 
     def _judge_for(self, members: Sequence[Loaded]) -> AlsoJudge | None:
+        """What raises MemberConflictError for the members that should have known the rows of a version of others."""
         concerns = self._request.concerns
-        return None if concerns is None else partial(judge_members, self._store, members, concerns)
+        if concerns is None:
+            return None
+
+        def judge(theirs: Transaction, opened: OpenVersion) -> None:
+            version = opened.manifest.version
+            later = [number for number, item in enumerate(members) if version > item.ref.read_version]
+            found = [number for number in later if concerns(members[number], theirs, opened)]
+            if found:
+                raise outdated(self._store, members, found, theirs, version)
+
+        return judge
+
+
+def is_planned_on(item: Loaded, newest: Manifest) -> bool:
+    """Whether a staged transaction was planned on just this version: the same number, made by the same transaction."""
+    base = facts_of(item.transaction).base
+    return bool(base) and (item.ref.read_version, base) == (newest.version, newest.transaction_file)
+
+
+def require_same_table(
+    store: Store,
+    items: Sequence[Loaded],
+    newest: Manifest,
+    *,
+    table_id: str | None = None,
+    present: Sequence[int] | None = None,
+) -> str:
+    """The table's id; IncompatibleConflictError for what was planned on another table at this place, and
+    UnsupportedRecordError where its records need a newer release."""
+    require_known_records(store, newest)
+    if table_id is None:
+        # Planned on just this version: it is the same table as then, and what it was called then, it is called now.
+        known = {facts_of(item.transaction).table_id for item in items if is_planned_on(item, newest)}
+        table_id = known.pop() if len(known) == 1 else table_id_of(store, present=present)
+    for item in items:
+        planned_on = facts_of(item.transaction).table_id
+        if is_other_table(planned_on, table_id):
+            what = f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on table {planned_on}, "
+            what += f"but the table was created again and now is {table_id}"
+            raise IncompatibleConflictError(what, uri=store.uri, cure=STAGE_AGAIN)
+    return table_id
 
 
 @dataclass
@@ -337,7 +395,7 @@ class _Single:
         (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
         if fold.late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
             return None
-        table_id = require_same_table(store, [item], opened.manifest, table_id=None, present=None)
+        table_id = require_same_table(store, [item], opened.manifest)
         self.publisher.intend(ref.read_version)
         is_lost = bool(lost_files(store, [item]))
         self.publisher.wait_for_intent()

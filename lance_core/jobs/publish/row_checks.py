@@ -43,7 +43,7 @@ from lance_core.jobs.specs.gates import GateSpec
 from lance_core.publish.members import Loaded
 from lance_core.publish.merge import fit_rows
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.preconditions import Concerns
+from lance_core.publish.publisher import Concerns
 from lance_core.publish.publisher import Check
 from lance_core.publish.staged_properties import new_rows, numbered
 from lance_core.table.operations import Append, Merge, Overwrite, Update, UpdateMode
