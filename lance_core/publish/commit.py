@@ -2,24 +2,16 @@
 
 ::
 
-    decisions, log       leave out what is committed
-    intent               which work, and which files are this commit's, so that what it leaves can be found by name
-    load                 the staged transaction of each
-    fold -> check -> judge -> put -> decisions                  once per version to be
-    clear                the records and the staged transaction files of what is committed; then the intent
-
-Killed between any two steps, the same call again, or another commit, finishes the work at once: what is committed is found
-in the decisions or the log. Decisions that were read before the intent was there are trusted only where the log is whole.
-
-Which members of a commit go first, when some of them meet each other in a row, or another writer.
-
-::
+    decisions, log, intent                                      leave out what is committed
+    load -> fold -> check -> judge -> put -> decisions          once per version to be
+    clear                                                       records and staged files of what is committed; the intent
 
     a, b, c, d    b and c update a row that a updates      -> a and d now; then b; then c
     a, b          a version of others changed rows of a    -> a is staged again, b is not
 
-Members that meet each other are put in a line behind the one that goes first, so each of them is staged again once, when
-its turn comes. Independent lines advance together.
+Killed between any two steps, the same call again, or another commit, finishes the work at once: what is committed is found
+in the decisions or the log. Members that meet each other are put in a line behind the one that goes first, so each of them
+is staged again once, when its turn comes. Independent lines advance together.
 """
 
 from __future__ import annotations
@@ -34,7 +26,7 @@ from typing import Any
 from lance_core.commit import naming
 from lance_core.commit.conflicts import PartlyCommittedError, is_abort, moved
 from lance_core.commit.loop import Committed, LoopRequest, rebase_onto
-from lance_core.commit.manifests import OpenAt, OpenVersion, find_latest_version, list_once, open_newest, open_version
+from lance_core.commit.manifests import OpenVersion, find_latest_version, list_once, open_newest, open_version
 from lance_core.commit.transactions import load_transaction
 from lance_core.errors import (
     IncompatibleConflictError,
@@ -149,7 +141,7 @@ class _Commit:
             what = f"{self._store.uri}: other writers committed first {_MAX_ROUNDS} times"
             cure = "Commit again, or run the commit tasks in the table's commit pool."
             raise RetryableConflictError(what, uri=self._store.uri, cure=cure)
-        if not self._tally.versions and self._tally.refused:
+        if not self._tally.settled and self._tally.refused:
             raise next(iter(self._tally.refused.values()))
         self._clear()
         return self._tally.result()
@@ -189,7 +181,7 @@ class _Commit:
         for uuid, version in found.versions.items():
             if states[uuid].committed is None:
                 self._found_in_log.append(uuid)
-            self._settle(self._pending.pop(uuid), version, ALREADY_COMMITTED)
+            self._settle(uuid, version, ALREADY_COMMITTED)
         for uuid, ref in [*self._pending.items()]:
             state = found.states[uuid]
             waits = state.finished
@@ -247,8 +239,7 @@ class _Commit:
         except RetryableConflictError as error:
             if fold.late and error.other_version is not None:
                 return False  # the next round says which members it concerns
-            blamed = blame_members(self._store, fold, error, open_at=self.publisher.versions)
-            self._execute_again([fold.members[number] for number in blamed], error)
+            self._execute_again(self._blamed(fold, error), error)
             return False
         except NotWholeError as error:
             self._leave_out(error.refusals)
@@ -329,37 +320,38 @@ class _Commit:
         """The fold is in the log: each member gets its decision, so that it stays known when the log is pruned."""
         version, members = done.manifest.version, [item.ref.identity for item in fold.members]
         self.publisher.decide(done, members, self._known, table_id=self._table_id_at(done))
-        if done.already:
-            for uuid in members:  # a later listing may lag behind what was read now, and would say that it was not committed
-                self._settle(self._pending.pop(uuid), version, ALREADY_COMMITTED)
-            return
-        self._tally.num_versions += 1
-        self._tally.rebased += done.num_rebased
-        self._tally.committed += fold.members
-        self._tally.published[version] = done.transaction, done.manifest.transaction_file
-        for item in fold.members:
-            self._settle(self._pending.pop(item.ref.identity), version, COMMITTED)
+        for uuid in members:  # a later listing may lag behind what was read now, and would say that it was not committed
+            self._settle(uuid, version, ALREADY_COMMITTED if done.already else COMMITTED)
+        if not done.already:
+            self._tally.rebased += done.num_rebased
+            self._tally.published.append((fold.members, done.transaction, done.manifest.transaction_file))
 
     def _table_id_at(self, done: Committed) -> str:
         if self._table_id is None:
-            first = done.transaction.uuid if done.manifest.version == 1 else None
-            self._table_id = table_id_of(self._store) if first is None else first
+            self._table_id = done.transaction.uuid if done.manifest.version == 1 else table_id_of(self._store)
         return self._table_id
 
-    def _settle(self, ref: StagedTransaction, version: int, outcome: str) -> None:
-        self._tally.outcome[ref.identity] = outcome
-        self._tally.versions[ref.identity] = version
+    def _settle(self, uuid: str, version: int, outcome: str) -> None:
+        del self._pending[uuid]
+        self._tally.settled[uuid] = version, outcome
+
+    def _blamed(self, fold: Fold, error: RetryableConflictError) -> Sequence[Loaded]:
+        """The members of a fold that met a version of others, when their common transaction did; all when none did by
+        itself."""
+        newest = open_newest(self._store) if len(fold.members) > 1 and error.other_version is not None else None
+        if newest is None:
+            return fold.members
+        blamed = []
+        for item in fold.members:
+            try:
+                rebase_onto(self._store, item.transaction, newest, LoopRequest(open_at=self.publisher.versions))
+            except RetryableConflictError:
+                blamed.append(item)
+        return blamed or fold.members
 
     def _execute_again(self, members: Sequence[Loaded], error: RetryableConflictError) -> None:
-        again = self._request.re_execute
-        tries, may = self._tries, self._request.may_re_execute
-        stuck = [
-            item
-            for item in members
-            if again is None or tries.get(item.ref.identity, 0) >= _MAX_RE_EXECUTIONS or not may(item.ref)
-        ]
-        if stuck and not self._request.partial:
-            raise error
+        again, tries = self._request.re_execute, self._tries
+        stuck = [item for item in members if again is None or not self._may_execute_again(item.ref)]
         for item in stuck:
             self._refuse(item.ref.identity, error)
         for item in members:
@@ -370,6 +362,9 @@ class _Commit:
             self._tally.re_executed += 1
             self._pending[item.ref.identity] = again(item.ref, self.publisher.commit_id)
             self._extend_intent()
+
+    def _may_execute_again(self, ref: StagedTransaction) -> bool:
+        return self._tries.get(ref.identity, 0) < _MAX_RE_EXECUTIONS and self._request.may_re_execute(ref)
 
     def _part(self, fold: Fold, error: MemberConflictError) -> None:
         """Members of a fold met a concurrent commit, or another member, in a row."""
@@ -401,21 +396,10 @@ class _Commit:
         """Remove what is left of what was committed. Best effort: garbage collection does the same."""
         tally, publisher = self._tally, self.publisher
         last = [] if tally.refused else publisher.records
-        known: dict[int, list[Loaded]] = {}
-        for item in tally.committed:
-            known.setdefault(tally.versions[item.ref.identity], []).append(item)
         # The intent goes along where nothing else is to be cleared behind it.
-        is_all = bool(last) and len(known) == 1 and not self._found_in_log
-        done = [
-            quietly(
-                partial(
-                    clear_committed, self._store, items, published,
-                    named=named, states=self._known, last=last if is_all else (),
-                )
-            )
-            for version, items in known.items()
-            for published, named in [tally.published[version]]
-        ]  # fmt: skip
+        is_all = bool(last) and len(tally.published) == 1 and not self._found_in_log
+        clear = partial(clear_committed, self._store, states=self._known, last=last if is_all else ())
+        done = [quietly(partial(clear, *published)) for published in tally.published]
         keys = [(uuid, attempt) for uuid in self._found_in_log for attempt in self._known[uuid].attempts()]
         if keys:
             quietly(lambda: remove_attempts(self._store, keys, AbortRequest("its commit", committed_too=True)))
@@ -460,21 +444,3 @@ def _find_too_early(
         if found:
             return fold, outdated(store, fold.members, found, theirs, newest.version)
     return None
-
-
-def blame_members(store: Store, fold: Fold, error: RetryableConflictError, *, open_at: OpenAt) -> list[int]:
-    """Which members of a fold met a version of others, when their common transaction did; all when none did by itself.
-
-    `open_at` opens a version; the commit has opened those in between already.
-    """
-    everybody = [*range(len(fold.members))]
-    newest = open_newest(store) if len(everybody) > 1 and error.other_version is not None else None
-    if newest is None:
-        return everybody
-    blamed = []
-    for number, item in enumerate(fold.members):
-        try:
-            rebase_onto(store, item.transaction, newest, LoopRequest(open_at=open_at))
-        except RetryableConflictError:
-            blamed.append(number)
-    return blamed or everybody

@@ -99,7 +99,7 @@ def was_aborted(store: Store, ref: StagedTransaction, state: DecisionState) -> I
 
 
 def clear_committed(
-    store: Store, items: Sequence[Loaded], published: Transaction, *, named: str, states: Mapping[str, DecisionState],
+    store: Store, items: Sequence[Loaded], published: Transaction, named: str, *, states: Mapping[str, DecisionState],
     last: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Remove what staged transactions left that were committed in `published`: files before records, so that a killed

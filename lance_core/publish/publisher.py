@@ -318,26 +318,25 @@ def require_same_table(
 class Tally:
     """What this call has done so far."""
 
-    outcome: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, int] = field(default_factory=dict)
-    num_versions: int = 0
-    committed: list[Loaded] = field(default_factory=list)
+    settled: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Of each identity the version, and whether it was committed by this call."""
+    published: list[tuple[Sequence[Loaded], Transaction, str]] = field(default_factory=list)
+    """Of each version the members, the transaction, and the name of its file."""
     rebased: int = 0
     re_executed: int = 0
-    published: dict[int, tuple[Transaction, str]] = field(default_factory=dict)
-    """What made each version, and the name of its transaction file."""
     refused: dict[str, LanceError] = field(default_factory=dict)
 
     def result(self) -> CommitResult:
         """The result for the caller."""
+        committed = [item for members, _, _ in self.published for item in members]
         return CommitResult(
-            version=max(self.versions.values()),
-            num_versions=self.num_versions,
-            identities=dict(self.outcome),
-            rows_added=sum(item.ref.num_rows for item in self.committed),
-            rows_deleted=sum(item.ref.num_deleted_rows for item in self.committed),
-            fragments_added=sum(num_new_fragments(item.transaction) for item in self.committed),
-            bytes_added=sum(item.ref.num_bytes for item in self.committed),
+            version=max(version for version, _ in self.settled.values()),
+            num_versions=len(self.published),
+            identities={uuid: outcome for uuid, (_, outcome) in self.settled.items()},
+            rows_added=sum(item.ref.num_rows for item in committed),
+            rows_deleted=sum(item.ref.num_deleted_rows for item in committed),
+            fragments_added=sum(num_new_fragments(item.transaction) for item in committed),
+            bytes_added=sum(item.ref.num_bytes for item in committed),
             conflicts_rebased=self.rebased,
             re_executed=self.re_executed,
             refused={uuid: str(error) for uuid, error in self.refused.items()},
@@ -428,6 +427,5 @@ class _Single:
         identity, known = self._ref.identity, {self._ref.identity: state}
         self.publisher.decide(done, [identity], known, table_id=table_id)
         named, last = done.manifest.transaction_file, self.publisher.records
-        quietly(lambda: clear_committed(self._store, [item], done.transaction, named=named, states=known, last=last))
-        tally = Tally({identity: COMMITTED}, {identity: done.manifest.version}, num_versions=1, committed=[item])
-        return tally.result()
+        quietly(lambda: clear_committed(self._store, [item], done.transaction, named, states=known, last=last))
+        return Tally({identity: (done.manifest.version, COMMITTED)}, [([item], done.transaction, named)]).result()
