@@ -54,7 +54,7 @@ def plan_folds(items: Sequence[Loaded], *, newest: Manifest | None, if_moved: st
     Raises SchemaMismatchError when a creating append does not fit the table that was created since.
     """
     groups = _groups([_settle_creation(item, newest) for item in items])
-    return [_fold(group, if_moved=if_moved) for group in groups]
+    return [_fold(kind, group, if_moved=if_moved) for kind, group in groups]
 
 
 def creates(transaction: Transaction) -> bool:
@@ -81,21 +81,20 @@ def _settle_creation(item: Loaded, newest: Manifest | None) -> Loaded:
     return Loaded(item.ref, replace(settled, operation=Append(fragments)))
 
 
-def _groups(items: Sequence[Loaded]) -> list[list[Loaded]]:
+def _groups(items: Sequence[Loaded]) -> list[tuple[object, list[Loaded]]]:
     """Members of one version each. What folds joins the first group of its kind; the others keep their places."""
-    groups: list[list[Loaded]] = []
+    groups: list[tuple[object, list[Loaded]]] = []
     open_groups: dict[object, list[Loaded]] = {}
     takes_rows = any(_takes_rows(item.transaction) for item in items)
     grows = any(_grows(item.transaction) for item in items)
     for item in items:
         key = _fold_key(item.transaction, takes_rows=takes_rows, grows=grows)
-        if key is None:
-            groups.append([item])
-        elif key in open_groups:
+        if key in open_groups:
             open_groups[key].append(item)
-        else:
-            open_groups[key] = [item]
-            groups.append(open_groups[key])
+            continue
+        groups.append((key, [item]))
+        if key is not None:
+            open_groups[key] = groups[-1][1]
     return groups
 
 
@@ -129,30 +128,31 @@ def _fold_key(transaction: Transaction, *, takes_rows: bool, grows: bool) -> obj
     return None
 
 
-def _fold(members: Sequence[Loaded], *, if_moved: str) -> Fold:
+def _fold(kind: object, members: Sequence[Loaded], *, if_moved: str) -> Fold:
     first = members[0].transaction
     operation = first.operation
     # A creation must never erase a table that was created since, whatever the caller says about moved tables.
     strict = isinstance(operation, (Overwrite, Restore)) and (if_moved == "fail" or creates(first))
-    if any(_grows(item.transaction) for item in members):
+    if kind is Merge:
         return Fold(_joined(members, operation), tuple(members), late="grow")
     if len(members) == 1:
         return Fold(replace(first, properties=_published(first)), tuple(members), strict)
-    if any(_takes_rows(item.transaction) for item in members):
+    if kind is Update:
         return Fold(_joined(members, operation), tuple(members), late="merge_rows")
     if isinstance(operation, Append):
         fragments = tuple(part for item in members for part in item.transaction.operation.fragments)  # type: ignore[attr-defined]
-        return Fold(_joined(members, Append(fragments)), tuple(members), strict)
-    if isinstance(operation, Overwrite):
+        operation = Append(fragments)
+    elif isinstance(operation, Overwrite):
         every = [*operation.fragments]
         for item in members[1:]:
             other = item.transaction.operation
             assert isinstance(other, Overwrite)
             every += adopt_fragments(other.fragments, staged=other.schema, table=operation.schema)
-        return Fold(_joined(members, replace(operation, fragments=tuple(every))), tuple(members), strict)
-    assert isinstance(operation, DataReplacement)
-    replacements = [entry for item in members for entry in item.transaction.operation.replacements]  # type: ignore[attr-defined]
-    return Fold(_joined(members, DataReplacement(tuple(replacements))), tuple(members), strict)
+        operation = replace(operation, fragments=tuple(every))
+    else:
+        replacements = [entry for item in members for entry in item.transaction.operation.replacements]  # type: ignore[attr-defined]
+        operation = DataReplacement(tuple(replacements))
+    return Fold(_joined(members, operation), tuple(members), strict)
 
 
 def _columns(schema: Schema) -> tuple[tuple[str, str], ...]:

@@ -29,7 +29,7 @@ import numpy as np
 
 from lance_core.commit.conflicts import PartlyCommittedError
 from lance_core.commit.deletion_files import BITMAP, Offsets, deletion_file_path, read_deletions, write_deletions
-from lance_core.commit.identities import GROWS_PROPERTY, published
+from lance_core.commit.identities import GROWS_PROPERTY
 from lance_core.commit.rebase import Rebased, affected_rows, deletion_store, removed_by
 from lance_core.errors import CorruptFileError, LanceError, RetryableConflictError, SchemaMismatchError
 from lance_core.format.fragment import DataFile, Fragment
@@ -49,9 +49,9 @@ Rebase = Callable[[Transaction], Rebased]
 
 
 def merge_rows(
-    store: Store, members: Sequence[Loaded], newest: Manifest, *, uuid: str, attempt: str, rebase: Rebase
+    store: Store, members: Sequence[Loaded], newest: Manifest, planned: Transaction, *, attempt: str, rebase: Rebase
 ) -> Rebased:
-    """One transaction on `newest` that does what all members do, and the deletion files written for it.
+    """`planned`, the fold of the members, on `newest` with what they all do, and the deletion files written for it.
 
     Raises MemberConflictError for all members that meet a concurrent commit, or an earlier member, in a row.
     """
@@ -59,10 +59,10 @@ def merge_rows(
     try:
         merge.add_all(members, rebase)
     except BaseException:
-        merge.undo()
+        for path in merge.files:
+            store.delete(path)
         raise
-    properties = {name: text for item in members for name, text in published(item.transaction.properties).items()}
-    transaction = Transaction(newest.version, uuid, merge.operation(), properties=properties)
+    transaction = replace(planned, read_version=newest.version, operation=merge.operation())
     return Rebased(transaction, tuple(merge.files))
 
 
@@ -155,10 +155,6 @@ class _Merge:
             ),
         )
 
-    def undo(self) -> None:
-        for path in self.files:
-            self._store.delete(path)
-
     def _taken(self, member: int, number: int, after: Fragment | None, *, is_update: bool) -> _Touched:
         base = self._fragments.get(number)
         if base is None:
@@ -216,8 +212,8 @@ def _distinct(values: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(values)))
 
 
-def grow(members: Sequence[Loaded], newest: Manifest, *, uuid: str, rebase: Rebase) -> Transaction:
-    """One transaction on `newest` that does what all members do.
+def grow(members: Sequence[Loaded], newest: Manifest, planned: Transaction, *, rebase: Rebase) -> Transaction:
+    """`planned`, the fold of the members, on `newest` with the rows and columns of all.
 
     Raises MemberConflictError for members that a concurrent commit made invalid, NotWholeError with a SchemaMismatchError
     for those whose columns do not fit the table, or another member's.
@@ -235,7 +231,15 @@ def grow(members: Sequence[Loaded], newest: Manifest, *, uuid: str, rebase: Reba
             unfit[item.ref.identity] = error
     if unfit:
         raise NotWholeError(unfit)
-    return _transaction(members, newest, schema, new, uuid=uuid)
+    properties = {name: text for name, text in planned.properties.items() if name != GROWS_PROPERTY}
+    if schema is newest.schema:
+        fragments = tuple(replace(item, id=0) for item in new)
+        return Transaction(newest.version, planned.uuid, Append(fragments), properties=properties)
+    first = next_fragment_id(newest)
+    columns = tuple(field.name for field in schema.top_level if not newest.schema.has_column(field.name))
+    operation = Merge((*newest.fragments, *numbered(new, first=first)), schema, preserves_nullability=True)
+    properties.update(Growth(columns, first, "append").properties())
+    return Transaction(newest.version, planned.uuid, operation, properties=properties)
 
 
 def fit_rows(
@@ -261,21 +265,6 @@ def with_columns(schema: Schema, source: Schema, names: Sequence[str], *, first_
         for field in added
     )
     return replace(schema, fields=schema.fields + fields) if fields else schema
-
-
-def _transaction(
-    members: Sequence[Loaded], newest: Manifest, schema: Schema, new: Sequence[Fragment], *, uuid: str
-) -> Transaction:
-    properties = {name: text for item in members for name, text in published(item.transaction.properties).items()}
-    properties.pop(GROWS_PROPERTY, None)
-    if schema is newest.schema:
-        fragments = tuple(replace(item, id=0) for item in new)
-        return Transaction(newest.version, uuid, Append(fragments), properties=properties)
-    first = next_fragment_id(newest)
-    columns = tuple(field.name for field in schema.top_level if not newest.schema.has_column(field.name))
-    operation = Merge((*newest.fragments, *numbered(new, first=first)), schema, preserves_nullability=True)
-    properties.update(Growth(columns, first, "append").properties())
-    return Transaction(newest.version, uuid, operation, properties=properties)
 
 
 class _UnfitError(ValueError):

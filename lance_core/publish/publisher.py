@@ -1,13 +1,5 @@
 """What a commit call writes: its intent, the files of its tries and its manifests.
 
-::
-
-    wait_for_intent                        before the first manifest
-    commit(fold, newest)                   one version: rebased, put, tried again
-    end                                    none of its puts can arrive any more: the intent goes
-
-`in_doubt` says that a put may still arrive, or that a file which was written in vain is still there: then the intent stays.
-
 One staged transaction may be published just as it is, on the very version that it was planned on, with as few requests as
 safe::
 
@@ -16,11 +8,8 @@ safe::
     manifest                   as the next version, if absent; it names the staged transaction's own file
     -> lineage, decision, clearing  as ever
 
-What became of finished work is in the log since its read version: a commit, or the version of an abort. So where the put of
-the next version succeeds, and later versions come from it, nothing had become of it, and no decision after that one is
-requested. The versions are not listed before: if there is a later one, the put fails, and if there was one that has been
-removed, the look behind the put finds it. For work that was planned longer ago the versions are listed all the same,
-because then there often is a later one, and a try in vain costs more than a listing.
+The versions are not listed before: if there is a later one, the put fails, and if there was one that has been removed, the
+look behind the put finds it. (Why that is enough: docs/protocol.md.)
 """
 
 from __future__ import annotations
@@ -124,7 +113,7 @@ class Publisher:
         members = {ref.identity: ref.attempt for ref in wanted.values()}
         self._intent = Intent(naming.new_attempt(), uuids=(fold_uuid(wanted.values()),), attempts=members)
         self.versions = KnownVersions()
-        self.in_doubt = False
+        self.in_doubt = False  # a put may still arrive, or a file that was written in vain is there: the intent stays
         self._is_deciding = False  # a version may be there whose members have no decision yet
         self._whole: set[tuple[str, str]] = set()
         self._intended: Callable[[], Intent] | None = None
@@ -198,7 +187,7 @@ class Publisher:
         """Publish a fold; `newest` is the newest version, if that was read after what this call has published last."""
         if not fold.late:
             return self._publish(fold, fold.transaction, newest)
-        onto, uuid = newest or open_version(self._store), fold.transaction.uuid
+        onto = newest or open_version(self._store)
         by_uuid = {item.ref.identity: item for item in fold.members}
 
         def onto_newest(transaction: Transaction) -> Rebased:
@@ -207,8 +196,10 @@ class Publisher:
             return rebase_onto(self._store, transaction, onto, asked)
 
         if fold.late == "grow":
-            return self._publish(fold, grow(fold.members, onto.manifest, uuid=uuid, rebase=onto_newest), newest)
-        merged = merge_rows(self._store, fold.members, onto.manifest, uuid=uuid, attempt=self.commit_id, rebase=onto_newest)
+            return self._publish(fold, grow(fold.members, onto.manifest, fold.transaction, rebase=onto_newest), newest)
+        merged = merge_rows(
+            self._store, fold.members, onto.manifest, fold.transaction, attempt=self.commit_id, rebase=onto_newest
+        )
         try:
             done = self._publish(fold, merged.transaction, newest)
         except InDoubtError:
@@ -358,74 +349,71 @@ def publish_single(store: Store, ref: StagedTransaction, *, states: dict[str, De
     began = time.monotonic()
     if ref.operation not in _PLAIN or not ref.number or not ref.read_version:
         return None
-    work = _Single(store, ref, states)
-    with work.publisher.ending():
-        result = work.publish()
+    publisher = Publisher(store, CommitRequest(refs=(ref,)), {ref.identity: ref})
+    with publisher.ending():
+        result = _publish_single(store, ref, states, publisher)
     if result is None:
-        work.publisher.end()
+        publisher.end()
         return None
     return replace(result, seconds=round(time.monotonic() - began, 6))
 
 
-class _Single:
-    def __init__(self, store: Store, ref: StagedTransaction, states: dict[str, DecisionState]) -> None:
-        self._store, self._ref, self._states = store, ref, states
-        known = states.get(ref.identity)
-        is_last = known is not None and known.is_finished(ref.attempt) and known.number == ref.number
-        self._known = known if is_last else None
-        self.publisher = Publisher(store, CommitRequest(refs=(ref,)), {ref.identity: ref})
+def _publish_single(
+    store: Store, ref: StagedTransaction, states: dict[str, DecisionState], publisher: Publisher
+) -> CommitResult | None:
+    """See that the attempt is whole, put it, and say so."""
+    opening = begin(store, lambda: open_or_none(store, ref.read_version))
+    known = states.get(ref.identity)
+    # What is behind it is not needed to publish once: but what only a newer release can read is refused before.
+    deciding, behind = (begin(store, partial(_decision, store, ref, ref.number + more, known)) for more in (0, 1))
+    opened, state, following = opening(), deciding(), behind()
+    if not isinstance(state, DecisionState) or not state.is_finished(ref.attempt) or following is not None:
+        return None
+    states[ref.identity] = state
+    transaction = state.transaction or read_transaction_file(store, ref.transaction_path)
+    if opened is None or transaction is None or transaction.uuid != ref.identity:
+        return None
+    item = Loaded(ref, transaction)
+    if not _is_plain(transaction) or not is_planned_on(item, opened.manifest) or _has_moved(store, item):
+        return None
+    (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
+    if fold.late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
+        return None
+    table_id = require_same_table(store, [item], opened.manifest)
+    publisher.intend(ref.read_version)
+    is_lost = bool(lost_files(store, [item]))
+    publisher.wait_for_intent()
+    if is_lost:
+        return None  # the other way says which
+    asked = LoopRequest(attempt=ref.attempt, on_doubt=publisher.note_doubt)
+    done = publisher.putting(fold.transaction, lambda: publish_on(store, fold.transaction, opened, asked))
+    if done is None or done.already:
+        return None
+    decided = {ref.identity: state}
+    publisher.decide(done, [ref.identity], decided, table_id=table_id)
+    published = [item], done.transaction, done.manifest.transaction_file
+    quietly(lambda: clear_committed(store, *published, states=decided, last=publisher.records))
+    return Tally({ref.identity: (done.manifest.version, COMMITTED)}, [published]).result()
 
-    def publish(self) -> CommitResult | None:
-        """See that the attempt is whole, put it, and say so."""
-        store, ref = self._store, self._ref
-        opening = begin(store, lambda: open_or_none(store, ref.read_version))
-        # What is behind it is not needed to publish once: but what only a newer release can read is refused before.
-        deciding, behind = (begin(store, partial(self._decision, ref.number + more)) for more in (0, 1))
-        opened, state, following = opening(), deciding(), behind()
-        if not isinstance(state, DecisionState) or not state.is_finished(ref.attempt) or following is not None:
-            return None
-        self._states[ref.identity] = state
-        transaction = state.transaction or read_transaction_file(store, ref.transaction_path)
-        if opened is None or transaction is None or transaction.uuid != ref.identity:
-            return None
-        item = Loaded(ref, transaction)
-        if not self._is_plain(item) or not is_planned_on(item, opened.manifest) or self._has_moved(item):
-            return None
-        (fold,) = plan_folds([item], newest=opened.manifest, if_moved="fail")
-        if fold.late or replace(transaction, properties=fold.transaction.properties) != fold.transaction:
-            return None
-        table_id = require_same_table(store, [item], opened.manifest)
-        self.publisher.intend(ref.read_version)
-        is_lost = bool(lost_files(store, [item]))
-        self.publisher.wait_for_intent()
-        if is_lost:
-            return None  # the other way says which
-        asked = LoopRequest(attempt=ref.attempt, on_doubt=self.publisher.note_doubt)
-        done = self.publisher.putting(fold.transaction, lambda: publish_on(store, fold.transaction, opened, asked))
-        return None if done is None or done.already else self._note(item, done, state, table_id)
 
-    def _is_plain(self, item: Loaded) -> bool:
-        """Whether just this may be the version: without its transaction inside, the file of the staged one would be needed
-        for good."""
-        is_small = len(encode_transaction(item.transaction)) <= MAX_INLINE_TRANSACTION_SIZE
-        return is_small and isinstance(item.transaction.operation, Append | Delete | Update)
+def _decision(
+    store: Store, ref: StagedTransaction, number: int, known: DecisionState | None
+) -> DecisionState | CorruptFileError | None:
+    if known is not None and known.number == ref.number and known.is_finished(ref.attempt):
+        return known if number == ref.number else None
+    try:
+        return read_decision(store, ref.identity, number)
+    except CorruptFileError as error:
+        return error
 
-    def _has_moved(self, item: Loaded) -> bool:
-        """Whether there is a later version, as far as that is worth a request."""
-        is_fresh = 0 <= time.time() - facts_of(item.transaction).planned_at < _FRESH_SECONDS
-        return not is_fresh and find_latest_version(self._store) != self._ref.read_version
 
-    def _decision(self, number: int) -> DecisionState | CorruptFileError | None:
-        if self._known is not None:
-            return self._known if number == self._ref.number else None
-        try:
-            return read_decision(self._store, self._ref.identity, number)
-        except CorruptFileError as error:
-            return error
+def _is_plain(transaction: Transaction) -> bool:
+    """Whether just this may be the version: unless its transaction is inside, the staged file would be needed for good."""
+    is_small = len(encode_transaction(transaction)) <= MAX_INLINE_TRANSACTION_SIZE
+    return is_small and isinstance(transaction.operation, Append | Delete | Update)
 
-    def _note(self, item: Loaded, done: Committed, state: DecisionState, table_id: str) -> CommitResult:
-        identity, known = self._ref.identity, {self._ref.identity: state}
-        self.publisher.decide(done, [identity], known, table_id=table_id)
-        named, last = done.manifest.transaction_file, self.publisher.records
-        quietly(lambda: clear_committed(self._store, [item], done.transaction, named, states=known, last=last))
-        return Tally({identity: (done.manifest.version, COMMITTED)}, [([item], done.transaction, named)]).result()
+
+def _has_moved(store: Store, item: Loaded) -> bool:
+    """Whether there is a later version, as far as that is worth a request."""
+    is_fresh = 0 <= time.time() - facts_of(item.transaction).planned_at < _FRESH_SECONDS
+    return not is_fresh and find_latest_version(store) != item.ref.read_version
