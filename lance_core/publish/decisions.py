@@ -244,12 +244,11 @@ def look_many(
     With `damaged`, an identity whose records cannot be read is put there, and has no state.
     """
     wanted = [*dict.fromkeys(identities)]
-    errors: dict[str, CorruptFileError] = {}
     highest = _highest(store, wanted)
     # Behind the numbers: beside the reading of the highest ones, unless the numbers are found by reading them.
     folding = begin(store, lambda: folded_records(store, wanted)) if wanted and len(highest) == len(wanted) else None
 
-    def read(store: Store, identity: str) -> DecisionState | None:
+    def read(store: Store, identity: str) -> DecisionState | CorruptFileError | None:
         start, number = (starts or {}).get(identity, 1), highest.get(identity)
         try:
             if number is not None:
@@ -259,20 +258,20 @@ def look_many(
         except CorruptFileError as error:
             if damaged is None:
                 raise
-            errors[identity] = error
-            return None
+            return error
 
     found = dict(zip(wanted, each(store, wanted, read), strict=True))
     folded = folded_records(store, wanted) if folding is None else folding()
     states: dict[str, DecisionState] = {}
     for identity in wanted:
+        own = found[identity]
         try:
-            if identity in errors:
-                raise errors[identity]
-            if found[identity] is None and highest.get(identity):
+            if isinstance(own, CorruptFileError):
+                raise own
+            if own is None and highest.get(identity):
                 states[identity] = look(store, identity)  # folded in the meantime
             else:
-                states[identity] = _with_segments(store, identity, found[identity], folded.get(identity))
+                states[identity] = _with_segments(store, identity, own, folded.get(identity))
         except CorruptFileError as error:
             if damaged is None:
                 raise
@@ -292,8 +291,9 @@ def _highest(store: Store, identities: Sequence[str]) -> dict[str, int]:
     highest = {identity: 0 for members in groups.values() for identity in members}
     for prefix in groups:
         for identity, number in _numbers(store, prefix):
-            highest[identity] = max(number, highest.get(identity, 0))
-    return {identity: highest[identity] for members in groups.values() for identity in members}
+            if identity in highest:
+                highest[identity] = max(number, highest[identity])
+    return highest
 
 
 def _numbers(store: ListsInOrder, prefix: str) -> Iterable[tuple[str, int]]:

@@ -2,10 +2,8 @@
 
 ::
 
-    decision        `committed`; it counts if the log does not contradict it: its version is not beyond the newest, and,
-    where
-                    that version is still there, it carries the identity, and where it is not, it is of this table; else it
-                    is void
+    decision        `committed`; it is void if the log contradicts it: its version is beyond the newest, or is there and
+                    does not carry the identity, or is gone and was one of another table
     log             the transaction of every version after the one the work was staged on
     log with gaps   intents, then what is settled and the decisions once more, then the log once more. What no intent names
                     whose base is below the gap was not in it. Files of the attempt in the newest version prove the rest;
@@ -42,6 +40,10 @@ from lance_core.table.transaction import Transaction
 log = logging.getLogger(__name__)
 
 SETTLED_PATH = f"{naming.PRIVATE}/settled.json"
+TO_SETTLE = (
+    "Check whether its rows are in the table, then run `lance staged abort --certain` (they are not) or "
+    "`lance staged settle --version N` (they are)"
+)
 _FEW = 4
 """So many versions are read sooner than the note up to where all is settled."""
 _MAX_LOOKS = 10
@@ -178,17 +180,12 @@ def _look_in_log(store: Store, asked: LogSearch, found: Found, present: Sequence
             named.pop(name, None)
             named.update(named_by(intents, [name], below=gap, but=asked.own))
         settled = settled_version(store)
-        before = {name: found.states[name] for name in open_gaps}
-        again = look_many(store, [*open_gaps], damaged={})
-        found.states.update({name: again.get(name, before[name]) for name in open_gaps})
+        found.states.update(look_many(store, [*open_gaps], damaged={}))
         present = version_numbers(store)
         _take_decided(store, found, present)
         known.update(open_gaps)
-    raise CommitStateUnknownError(
-        f"{store.uri}: versions were removed {_MAX_LOOKS} times while they were read",
-        uri=store.uri,
-        cure="Retry when the cleanup of old versions has finished.",
-    )
+    what = f"{store.uri}: versions were removed {_MAX_LOOKS} times while they were read"
+    raise CommitStateUnknownError(what, uri=store.uri, cure="Retry when the cleanup of old versions has finished.")
 
 
 def _is_known(found: Found, identity: str) -> bool:
@@ -196,12 +193,7 @@ def _is_known(found: Found, identity: str) -> bool:
 
 
 def _read_log(
-    store: Store,
-    asked: LogSearch,
-    found: Found,
-    silent: Mapping[str, int],
-    present: Sequence[int],
-    settled: int | None,
+    store: Store, asked: LogSearch, found: Found, silent: Mapping[str, int], present: Sequence[int], settled: int | None
 ) -> tuple[dict[str, int], int | None]:
     """The highest number that is gone, of each identity for which one is; and what is settled, if that was asked."""
     there = set(present)
@@ -256,27 +248,19 @@ def _judge_gaps(store: Store, found: Found, doubtful: Mapping[str, int], asked: 
     for identity, gap in doubtful.items():
         staged, is_in = told.get(identity, (None, False))
         if staged is None:
-            found.unknown[identity] = _unknown(store, identity, gap)
-            continue
-        if not is_in:
-            continue
-        work = CommittedWork(
-            identity,
-            newest.version,
-            staged.attempt,
-            transaction="" if shown is None else shown.uuid,  # whose files are its own: the log shows it
-            digest=staged.digest,
-            table_id=table_id_of(store),
-        )
-        _take(store, asked, found, work, by="the newest version")
+            what = f"{store.uri}: it is unknown whether {identity} was committed: no decision says so, "
+            what += f"a commit or an abort of it had begun, and the history of version {gap} was removed"
+            found.unknown[identity] = CommitStateUnknownError(what, uri=store.uri, version=gap, cure=f"{TO_SETTLE}.")
+        elif is_in:
+            made = "" if shown is None else shown.uuid  # whose files are its own: the log shows it
+            work = CommittedWork(identity, newest.version, staged.attempt, made, staged.digest, table_id_of(store))
+            _take(store, asked, found, work, by="the newest version")
 
 
 def _take(store: Store, asked: LogSearch, found: Found, work: CommittedWork, *, by: str) -> None:
     state = found.states[work.identity]
-    found.states[work.identity] = (
-        say_committed(store, work, by=by, known=state) if asked.notes else state.commit(work, by=by)
-    )
-    found.versions[work.identity] = work.version
+    state = say_committed(store, work, by=by, known=state) if asked.notes else state.commit(work, by=by)
+    found.states[work.identity], found.versions[work.identity] = state, work.version
 
 
 def _told_by(
@@ -334,11 +318,7 @@ def settled_version(store: Store) -> int:
 
 
 def settle_history(
-    store: Store,
-    doomed: Sequence[int],
-    *,
-    newest: int,
-    load: Callable[[Store, int], Transaction | None] | None = None,
+    store: Store, doomed: Sequence[int], *, newest: int, load: Callable[[Store, int], Transaction | None] | None = None
 ) -> None:
     """Before versions are pruned: finish the intents, give what the doomed versions carry its decision, and raise `settled`.
 
@@ -376,15 +356,8 @@ def _decide_carried(
         if (transaction := load(store, version)) is not None
         for identity in identities_of(transaction)
     }
-    if not works:
-        return
     states = look_many(store, [*works], damaged={})
-
-    def note(store: Store, identity: str) -> None:
-        if identity in states:
-            say_committed(store, works[identity], by="cleanup", known=states[identity])
-
-    each(store, [*works], note)
+    each(store, [*states], lambda store, name: say_committed(store, works[name], by="cleanup", known=states[name]))
 
 
 def _load(store: Store, version: int) -> Transaction | None:
@@ -392,14 +365,3 @@ def _load(store: Store, version: int) -> Transaction | None:
         return load_transaction(store, version)
     except NotFoundError:
         return None
-
-
-def _unknown(store: Store, identity: str, gap: int) -> CommitStateUnknownError:
-    return CommitStateUnknownError(
-        f"{store.uri}: it is unknown whether {identity} was committed: no decision says so, "
-        f"a commit or an abort of it had begun, and the history of version {gap} was removed",
-        uri=store.uri,
-        version=gap,
-        cure="Check whether its rows are in the table, then run `lance staged abort --certain` (they are not) or "
-        "`lance staged settle --version N` (they are).",
-    )

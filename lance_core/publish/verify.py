@@ -31,7 +31,7 @@ from lance_core.publish.decisions import (
     read_decision,
 )
 from lance_core.publish.folding import ASIDE, folded_states, remove_folded
-from lance_core.publish.history import SETTLED_PATH, in_doubt, void_work
+from lance_core.publish.history import SETTLED_PATH, TO_SETTLE, in_doubt, void_work
 from lance_core.publish.intent import damaged_intents, list_intents
 from lance_core.publish.records import FORMAT, decode_record, encode_record
 from lance_core.publish.segments import FOLDED
@@ -187,10 +187,7 @@ def _conclusion(store: Store, state: DecisionState) -> dict[str, object]:
     unknown = in_doubt(store, {identity: waits.read_version})
     text = "it waits for its commit: commit again, or abort it"
     if identity in unknown:
-        text = (
-            f"unknown: the history of version {unknown[identity]} was removed. Check whether its rows are in the table, "
-            "then run `lance staged abort --certain` (they are not) or `lance staged settle --version N` (they are)"
-        )
+        text = f"unknown: the history of version {unknown[identity]} was removed. {TO_SETTLE}"
     return _line("now", waits.attempt, waits.read_version, text)
 
 
