@@ -23,14 +23,13 @@ import datetime as dt
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from lance_core.commit import naming
 from lance_core.errors import (
-    AlreadyExistsError,
     CorruptFileError,
     LanceError,
     NotFoundError,
@@ -57,7 +56,7 @@ from lance_core.publish.segments import (
     new_segment_name,
     newest_index,
     read_blocks,
-    read_index,
+    read_hint,
 )
 
 log = logging.getLogger(__name__)
@@ -172,23 +171,17 @@ def _publish(
     with_damaged: bool = False,
 ) -> LedgerIndex | None:
     """Make the generation behind `index`; None when somebody else has made it."""
-    number = 1 if index is None else index.number + 1
-    before = () if index is None else index.segments
-    writer = _SegmentWriter(store, number)
+    number, before = (1, ()) if index is None else (index.number + 1, index.segments)
+    writer = _SegmentWriter(store, number, share, without, [] if gone is None else gone)
     try:
-        _merge(store, before, share, without, writer, [] if gone is None else gone, with_damaged=with_damaged)
+        writer.merge(before, with_damaged=with_damaged)
+        kept = {item.name for item in writer.segments}
+        replaced = tuple(item.name for item in before if item.name not in kept)
+        made = LedgerIndex(number, sum(item.count for item in writer.segments), tuple(writer.segments), replaced)
+        is_ours = _decide(store, made)
     except NotFoundError:
-        delete_all(store, [item.path for item in writer.written])
-        return None  # replaced while it was read
-    segments = tuple(writer.segments)
-    kept = {item.name for item in segments}
-    made = LedgerIndex(
-        number,
-        sum(item.count for item in segments),
-        segments,
-        tuple(item.name for item in before if item.name not in kept),
-    )
-    if not _decide(store, made):
+        is_ours = False  # replaced while it was read
+    if not is_ours:
         delete_all(store, [item.path for item in writer.written])
         return None
     _finish(store, made)
@@ -201,23 +194,17 @@ def _decide(store: Store, made: LedgerIndex) -> bool:
     data = encode_index(made)
     try:
         store.put_if_absent(made.path, data)
-    except AlreadyExistsError:
-        return bytes(store.get(made.path)) == data
-    except StoreError:
+        return True
+    except StoreError as error:
         try:
             return bytes(store.get(made.path)) == data
         except NotFoundError:
-            pass
-        raise
-    return True
+            raise error from None
 
 
 def _finish(store: Store, index: LedgerIndex) -> None:
     """The hint, then what the generation replaces, and segments that no generation names any more."""
-    try:
-        hint = read_index(store, HINT_PATH)
-    except CorruptFileError:
-        hint = None
+    hint = read_hint(store)
     if hint is None or hint.number < index.number:
         store.put(HINT_PATH, encode_index(index))
     delete_all(store, [f"{FOLDED}/{name}" for name in index.replaces])
@@ -253,25 +240,55 @@ def _delete_in_order(store: Store, paths: Sequence[str]) -> None:
 
 
 class _SegmentWriter:
-    """Takes blocks in order and puts them as segments; segments of the generation before go through as they are."""
+    """Puts the segments of a generation: those of the one before, with the states of a share, and without some identities,
+    whose records are put into `gone`. Segments that nothing changes go through as they are."""
 
-    def __init__(self, store: Store, number: int) -> None:
-        self._store = store
-        self._number = number
+    def __init__(
+        self, store: Store, number: int, share: Mapping[str, DecisionState], without: Collection[str], gone: list[Record]
+    ) -> None:
+        self._store, self._number = store, number
+        self._share, self._without, self._gone = share, without, gone
         self._blocks: list[tuple[str, bytes, int]] = []
         self.segments: list[LedgerSegment] = []
         self.written: list[LedgerSegment] = []
 
-    def keep(self, segment: LedgerSegment) -> None:
-        self.flush()
-        self.segments.append(segment)
+    def merge(self, before: Sequence[LedgerSegment], *, with_damaged: bool) -> None:
+        changed = sorted({*self._share, *self._without})
+        if not before:
+            self._add([_folded(self._share[identity]) for identity in sorted(self._share)], "")
+        for segment, following in zip_longest(before, [item.firsts[0] for item in before[1:]]):
+            mine = _between(changed, segment.firsts[0], following)
+            if not mine and not with_damaged:
+                self._flush()
+                self.segments.append(segment)
+                continue
+            damaged = dict[str, str]()
+            blocks = _blocks(self._store, segment, damaged=damaged if with_damaged else None)
+            for (first, records), end in zip(blocks, [*segment.firsts[1:], following], strict=True):
+                merged = self._merged(records, _between(mine, first, end))
+                self._add([merged[identity] for identity in sorted(merged)], first)
+            if damaged:
+                with suppress(NotFoundError):
+                    aside = f"{ASIDE}/{segment.path.removeprefix(naming.PRIVATE + '/')}"
+                    self._store.put(aside, self._store.get(segment.path))
+        self._flush()
 
-    def add(self, first: str, data: bytes, count: int) -> None:
-        self._blocks.append((first, data, count))
-        if len(self._blocks) == SEGMENT_BLOCKS:
-            self.flush()
+    def _merged(self, records: Mapping[str, Record], changed: Iterable[str]) -> dict[str, Record]:
+        merged = dict(records)
+        for identity in changed:
+            if identity in self._without and identity in merged:
+                self._gone.append(merged.pop(identity))
+            elif identity in self._share:
+                merged[identity] = _folded(self._share[identity])
+        return merged
 
-    def flush(self) -> None:
+    def _add(self, records: Sequence[Record], first: str) -> None:
+        for block in cut_into_blocks(records, first):
+            self._blocks.append(block)
+            if len(self._blocks) == SEGMENT_BLOCKS:
+                self._flush()
+
+    def _flush(self) -> None:
         if not self._blocks:
             return
         ends, end = [], 0
@@ -288,41 +305,6 @@ class _SegmentWriter:
         self._store.put(segment.path, b"".join(data for _, data, _ in self._blocks))
         self.segments.append(segment)
         self._blocks = []
-
-
-def _merge(
-    store: Store,
-    before: Sequence[LedgerSegment],
-    share: Mapping[str, DecisionState],
-    without: Collection[str],
-    writer: _SegmentWriter,
-    gone: list[Record],
-    *,
-    with_damaged: bool,
-) -> None:
-    changed = sorted({*share, *without})
-    if not before:
-        for block in cut_into_blocks([_folded(share[identity]) for identity in sorted(share)], ""):
-            writer.add(*block)
-    for segment, following in zip_longest(before, [item.firsts[0] for item in before[1:]]):
-        mine = _between(changed, segment.firsts[0], following)
-        if not mine and not with_damaged:
-            writer.keep(segment)
-            continue
-        damaged = dict[str, str]()
-        blocks = _blocks(store, segment, damaged=damaged if with_damaged else None)
-        for (first, records), end in zip(blocks, [*segment.firsts[1:], following], strict=True):
-            merged = dict(records)
-            for identity in _between(mine, first, end):
-                if identity in without and identity in merged:
-                    gone.append(merged.pop(identity))
-                elif identity in share:
-                    merged[identity] = _folded(share[identity])
-            for block in cut_into_blocks([merged[identity] for identity in sorted(merged)], first):
-                writer.add(*block)
-        if damaged:
-            _keep_aside(store, segment)
-    writer.flush()
 
 
 def _between(changed: Sequence[str], first: str, following: str | None) -> Sequence[str]:
@@ -350,14 +332,6 @@ def _blocks(
             yield first, {}
 
 
-def _keep_aside(store: Store, segment: LedgerSegment) -> None:
-    with suppress(NotFoundError):
-        store.put(f"{ASIDE}/{segment.path.removeprefix(naming.PRIVATE + '/')}", store.get(segment.path))
-
-
 def _too_many(store: Store) -> RetryableConflictError:
-    return RetryableConflictError(
-        f"{store.uri}: other processes folded or repaired the ledger {_MAX_TURNS} times at the same time",
-        uri=store.uri,
-        cure="Retry when they have finished.",
-    )
+    what = f"{store.uri}: other processes folded or repaired the ledger {_MAX_TURNS} times at the same time"
+    return RetryableConflictError(what, uri=store.uri, cure="Retry when they have finished.")

@@ -12,11 +12,10 @@ The first block begins with "": every identity belongs to exactly one block, als
 that block shows that the index still counts. Everything here is data from whoever may write to the table: names, sizes and
 counts are checked before they are used.
 
-Nothing is ever written over but the hint, so the hint may be old. That does no harm: before a fold removes the numbers of an
-identity, it removes each segment of an earlier generation to whose range it has added a record. So a block that can still be
-read **after** the numbers were found missing has everything that had been folded by then; and where it cannot be read, the
-generations that follow are requested by their numbers. No listing matters, and an index may be kept by a process for as long
-as it likes.
+Nothing is ever written over but the hint, so the hint may be old, and a process may keep an index for as long as it likes:
+before a fold removes the numbers of an identity, it removes each segment of an earlier generation to whose range it has
+added a record. So a block that can still be read **after** the numbers were found missing has everything that had been
+folded by then; and where it cannot be read, the generations that follow are requested by their numbers.
 """
 
 from __future__ import annotations
@@ -182,16 +181,23 @@ def folded_records(store: Store, identities: Sequence[str]) -> Found:
         if index is None:
             return {}  # the hint comes before the first record is removed
         found = _look(store, index, identities)
+        _remember(store, None if found is None else index)
         if found is not None:
-            _remember(store, index)
             return found
-        _forget(store)
         index = newest_index(store)
     raise StoreError(
         f"{store.uri}: segments of the folded ledger are missing, and no later generation replaces them",
         uri=store.uri,
         cure="Retry; if it persists, files below _lance_core/segments/ were removed: run `lance ledger repair`.",
     )
+
+
+def read_hint(store: Store) -> LedgerIndex | None:
+    """The index that the hint has; None without a hint, or where it is damaged."""
+    try:
+        return read_index(store, HINT_PATH)
+    except CorruptFileError:
+        return None
 
 
 def hinted_index(store: Store) -> LedgerIndex | None:
@@ -204,10 +210,7 @@ def hinted_index(store: Store) -> LedgerIndex | None:
 
 def newest_index(store: Store) -> LedgerIndex | None:
     """The index of the newest generation: what follows the hint is requested by number. None before the first fold."""
-    try:
-        index = read_index(store, HINT_PATH)
-    except CorruptFileError:
-        index = None
+    index = read_hint(store)
     while (following := read_index(store, index_path(1 if index is None else index.number + 1))) is not None:
         index = following
     return index
@@ -257,17 +260,12 @@ def _look(store: Store, index: LedgerIndex, identities: Sequence[str]) -> Found 
             return None
         for asked, records in zip(wanted[segment].values(), blocks, strict=True):
             if isinstance(records, CorruptFileError):
-                found.update(dict.fromkeys(asked, _damaged(records)))
+                what = f"{records}; whether work was committed whose record was folded into it cannot be determined"
+                cure = "Run `lance ledger repair`; it sets what is damaged aside, and names it."
+                found.update(dict.fromkeys(asked, CorruptFileError(what, cure=cure)))
             else:
                 found.update({identity: records[identity] for identity in asked if identity in records})
     return found
-
-
-def _damaged(error: CorruptFileError) -> CorruptFileError:
-    return CorruptFileError(
-        f"{error}; whether work was committed whose record was folded into it cannot be determined",
-        cure="Run `lance ledger repair`; it sets what is damaged aside, and names it.",
-    )
 
 
 def read_index(store: Store, path: str) -> LedgerIndex | None:
@@ -280,20 +278,17 @@ def read_index(store: Store, path: str) -> LedgerIndex | None:
 
 
 def _remembered(store: Store) -> LedgerIndex | None:
-    found = shared_cache().get(_key(store)) if store.is_wide else None
+    found = shared_cache().get(("folded ledger", store.uri)) if store.is_wide else None
     return found if isinstance(found, LedgerIndex) else None
 
 
-def _remember(store: Store, index: LedgerIndex) -> None:
-    if store.is_wide:  # elsewhere reading it costs less than looking for it
+def _remember(store: Store, index: LedgerIndex | None) -> None:
+    """Keep an index, or with None forget it."""
+    key = ("folded ledger", store.uri)
+    if not store.is_wide:
+        return  # reading it costs less than looking for it
+    if index is None:
+        shared_cache().discard(key)
+    else:
         blocks = sum(len(item.firsts) for item in index.segments)
-        shared_cache().put(_key(store), index, 100 * blocks + 1000)
-
-
-def _forget(store: Store) -> None:
-    if store.is_wide:
-        shared_cache().discard(_key(store))
-
-
-def _key(store: Store) -> tuple[str, str]:
-    return ("folded ledger", store.uri)
+        shared_cache().put(key, index, 100 * blocks + 1000)
