@@ -89,9 +89,7 @@ def abort_attempt(store: Store, identity: str, attempt: str, *, certain: bool = 
     """Abort an attempt: every file whose name carries it is removed, unless a version needs it. Returns the paths removed.
 
     Doing it again is harmless. Raises IncompatibleConflictError when the work was committed, and CommitStateUnknownError
-    when that is unknown; nothing is removed then. Finished work is aborted by a version that changes no row, so that a
-    commit which is about to publish it loses. `certain=True` is a person's word that it was not committed, where the log
-    cannot tell.
+    when that is unknown; nothing is removed then.
     """
     newest = open_newest(store)
     require_known_records(store, None if newest is None else newest.manifest)
@@ -164,10 +162,10 @@ class _Aborting:
         self._states = look_many(store, [key[0] for key in keys], damaged=damaged)  # type: ignore[arg-type]
         self._refusals.update({key: damaged[key[0]] for key in keys if key[0] in damaged})
         keys = [key for key in keys if key not in self._refusals]
-        self._begun = dict(zip(keys, each(store, keys, lambda store, key: read_lease(store, *key)), strict=True))
+        self._read_leases(keys)
         for key in keys:
             state = self._states[key[0]]
-            if state.finished is not None and state.finished.attempt == key[1]:
+            if state.finished is not None and state.is_finished(key[1]):
                 self._staged[key] = state.finished
         if not self._request.dry_run:
             open_keys = [key for key in keys if self._states[key[0]].is_open(key[1])]
@@ -179,6 +177,9 @@ class _Aborting:
         for key in keys:
             self._sort(key)
 
+    def _read_leases(self, keys: Sequence[Key]) -> None:
+        self._begun.update(zip(keys, each(self._store, keys, lambda store, key: read_lease(store, *key)), strict=True))
+
     def _abort_waiting(self, keys: Sequence[Key]) -> list[Key]:
         """Abort the finished ones, and what has taken the place of one, for as long as commits bring them up:
         else the work that was reported as removed is published. Returns all attempts that this concerns."""
@@ -186,15 +187,11 @@ class _Aborting:
             waiting = [*dict.fromkeys(key for key in map(self._waiting, keys) if key is not None)]
             if not waiting:
                 return [*keys]
-            fresh = [key for key in waiting if key not in self._begun]
-            self._begun.update(zip(fresh, each(self._store, fresh, lambda store, key: read_lease(store, *key)), strict=True))
+            self._read_leases([key for key in waiting if key not in self._begun])
             keys = [*dict.fromkeys([*keys, *waiting])]
             self._abort_finished(waiting)
-        raise RetryableConflictError(
-            f"{self._store.uri}: a commit staged the work again {_MAX_ROUNDS} times while it was aborted",
-            uri=self._store.uri,
-            cure="Abort it again.",
-        )
+        what = f"{self._store.uri}: a commit staged the work again {_MAX_ROUNDS} times while it was aborted"
+        raise RetryableConflictError(what, uri=self._store.uri, cure="Abort it again.")
 
     def _waiting(self, key: Key) -> Key | None:
         """The attempt that waits for its commit, if it is this one or stands in its place."""
@@ -208,27 +205,32 @@ class _Aborting:
     def _make_commits_lose(self, keys: Sequence[Key]) -> None:
         """Work that had finished and was committed without a version of its own (there was nothing to do, or a person says
         so) may still be in the hands of a commit: a version makes its put fail before files go."""
-        without = [key for key in keys if self._was_committed_without_version(key) and self._begun[key] is not None]
+        without = []
+        for key in keys:
+            done = self._states[key[0]].committed
+            if done is not None and not done.has_witness and self._is_committed(key) and self._begun[key] is not None:
+                without.append(key)
         newest = find_latest_version(self._store) if without and self._request.committed_too else None
         if newest is not None:
             self._publish_abort(newest, without)
 
-    def _was_committed_without_version(self, key: Key) -> bool:
+    def _is_committed(self, key: Key) -> bool:
+        """Whether the work was committed with this attempt, or with one that stands in its place."""
         state = self._states[key[0]]
-        done = state.committed
-        return done is not None and not done.has_witness and key[1] in (done.attempt, *state.superseded)
+        return state.committed is not None and key[1] in (state.committed.attempt, *state.superseded)
 
     def _sort(self, key: Key) -> None:
         identity, attempt = key
         if key in self._refusals:
             return
         state, request = self._states[identity], self._request
-        done = state.committed
-        is_its = done is not None and attempt in (done.attempt, *state.superseded)
+        done, is_its = state.committed, self._is_committed(key)
         if state.is_aborted(attempt) or (is_its and request.committed_too):
             self._doomed.append(key)
         elif done is not None and not request.committed_too and (is_its or not done.attempt):
-            self._refusals[key] = _was_committed(self._store, identity, done.version)
+            what = f"{self._store.uri}: {identity} was committed as version {done.version}; there is nothing to abort"
+            cure = "To take its rows back, delete them or restore an older version."
+            self._refusals[key] = IncompatibleConflictError(what, uri=self._store.uri, version=done.version, cure=cure)
         elif request.dry_run and (request.finished == "abort" or state.is_open(attempt)):
             self._doomed.append(key)
         else:
@@ -242,11 +244,10 @@ class _Aborting:
             some = keys[begin : begin + _MOST_AT_ONCE]
             intent = put_intent(self._store, Intent(naming.new_attempt(), ABORTS, attempts=dict(some), base=newest or 0))
             if newest is None:
-                is_over = self._abort_creations(some, intent)
+                self._abort_creations(some, intent)
             else:
                 self._publish_abort(newest, some)
-                is_over = self._say_aborted(some, intent)
-            if is_over:
+            if newest is None or self._say_aborted(some, intent):
                 remove_intent(self._store, intent)
 
     def _without_refused(self, keys: Sequence[Key]) -> list[Key]:
@@ -289,17 +290,19 @@ class _Aborting:
         state = decide(self._store, identity, choose)
         return decide(self._store, identity, choose) if state.is_aborted(attempt) else state
 
-    def _abort_creations(self, keys: Sequence[Key], intent: Intent) -> bool:
+    def _abort_creations(self, keys: Sequence[Key], intent: Intent) -> None:
         """There is no table yet, so no version can say it: not while a commit may be about to create the table with it. A
         commit that comes later finds this intent (see `commit`)."""
         named = named_by(list_intents(self._store), [key[0] for key in keys], below=1, but=intent.commit)
         for key in keys:
             others = [item for item in named.get(key[0], ()) if not item.aborts]
             if others and not self._request.certain:
-                self._refusals[key] = _nobody_knows(self._store, *key)
+                what = f"{self._store.uri}: a commit was about to publish attempt {key[1]} of {key[0]}, and it is unknown "
+                what += "whether its put is still in flight"
+                cure = "Commit again: this settles it at once, whatever the other commit did."
+                self._refusals[key] = CommitStateUnknownError(what, uri=self._store.uri, cure=cure)
             else:
                 self._states[key[0]] = self._decide_finished(key)
-        return True
 
     def remove(self) -> Removal:
         """The deletions: who adopts, then what the versions name, then the files."""
@@ -308,21 +311,19 @@ class _Aborting:
         # record any more was committed, and then a version names what it adopted.
         adopted = adopted_by_others(store, self._doomed)
         doomed = self._gone = [key for key in self._doomed if key not in adopted]
-        left = (*self._left, *(key for key in self._doomed if key in adopted))
         wanted = self._paths(doomed)
         since = min((self._since(key) for key in doomed), default=0)
         paths = unneeded(store, wanted, Owners(key[1] for key in doomed), since=since)
-        if self._request.dry_run:
-            return Removal(tuple(paths), self._refusals, left)
-        delete_all(store, paths)
-        delete_all(store, [record_path(*key) for key in doomed if not self._may_write_on(key)])
-        return Removal(tuple(paths), self._refusals, left)
+        if not self._request.dry_run:
+            delete_all(store, paths)
+            delete_all(store, [record_path(*key) for key in doomed if not self._may_write_on(key)])
+        return Removal(tuple(paths), self._refusals, (*self._left, *(key for key in self._doomed if key in adopted)))
 
     def _may_write_on(self, key: Key) -> bool:
         """Whether a suspended writer of the attempt may still write, so that its record has to show its files."""
         begun = self._begun[key]
-        is_unfinished = begun is not None and key not in self._staged and self._states[key[0]].is_aborted(key[1])
-        if not is_unfinished or begun is None or self._request.by == ITSELF:
+        is_unfinished = key not in self._staged and self._states[key[0]].is_aborted(key[1])
+        if begun is None or not is_unfinished or self._request.by == ITSELF:
             return False
         now = time.time() if self._request.now is None else self._request.now
         return now < begun[1] + begun[0].lease_seconds + LATE_SECONDS
@@ -346,13 +347,6 @@ class _Aborting:
         versions = [item.read_version for item in (staged, begun and begun[0]) if item is not None]
         return min(versions, default=0)
 
-    def _finished(self, key: Key) -> Attempt | None:
-        """What an attempt that has finished was begun with, where that is still on record."""
-        state, begun = self._states[key[0]], self._begun[key]
-        done = key in self._staged or key[1] in state.superseded
-        done = done or (state.committed is not None and state.committed.attempt == key[1])
-        return begun[0] if done and begun is not None else None
-
     def _paths(self, keys: Sequence[Key]) -> list[str]:
         """What they wrote. One that finished knows its files; of any other they are found by their names."""
         found, unknown = [], []
@@ -369,8 +363,10 @@ class _Aborting:
             owners = Owners(unknown)
             found += [path for path in attempt_files(self._store) if owners.has(path)]
             # That of one which finished is known: a listing may lack it.
-            begun = [attempt for attempt in map(self._finished, keys) if attempt is not None]
-            found += [staged_transaction_path(item.identity, item.attempt, item.read_version) for item in begun]
+            for key in keys:
+                begun, has_finished = self._begun[key], key[1] in self._states[key[0]].superseded or self._is_committed(key)
+                if begun is not None and (has_finished or key in self._staged):
+                    found.append(staged_transaction_path(*key, begun[0].read_version))
         return [*dict.fromkeys(found)]
 
 
@@ -382,24 +378,6 @@ def finished_reference(store: Store, identity: str, attempt: str) -> StagedTrans
         if found is not None and found.is_finished(attempt):
             return found.finished
     return None
-
-
-def _was_committed(store: Store, identity: str, version: int) -> IncompatibleConflictError:
-    return IncompatibleConflictError(
-        f"{store.uri}: {identity} was committed as version {version}; there is nothing to abort",
-        uri=store.uri,
-        version=version,
-        cure="To take its rows back, delete them or restore an older version.",
-    )
-
-
-def _nobody_knows(store: Store, identity: str, attempt: str) -> CommitStateUnknownError:
-    return CommitStateUnknownError(
-        f"{store.uri}: a commit was about to publish attempt {attempt} of {identity}, and it is unknown whether its put "
-        "is still in flight",
-        uri=store.uri,
-        cure="Commit again: this settles it at once, whatever the other commit did.",
-    )
 
 
 class Owners:
