@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError, UnsupportedRecordError
@@ -58,18 +58,17 @@ def list_staged(
     at = time.time() if now is None else now
     keys = started_keys(store, identity)
     leases = each(store, keys, lambda store, key: _known(unsupported, partial(read_lease, store, *key)))
-    begun = dict(zip(keys, leases, strict=True))
     wanted = {key[0] for key in keys} | ({identity} if identity else set())
     states = _states(store, sorted(wanted), unsupported)
-    entries = [
-        _entry(key, begun[key], states[key[0]], now=at)
-        for key in keys
-        if key[0] in states and not states[key[0]].is_decided(key[1]) and begun[key] is not None
-    ]
-    listed = {(entry.identity, entry.attempt) for entry in entries}
-    for state in states.values():  # the record of its start is gone or damaged
-        if state.finished is not None and (state.identity, state.finished.attempt) not in listed:
-            entries.append(_entry((state.identity, state.finished.attempt), None, state, now=at))
+    begun: dict[Key, tuple[Attempt, float] | None] = {
+        key: lease
+        for key, lease in zip(keys, leases, strict=True)
+        if lease is not None and key[0] in states and not states[key[0]].is_decided(key[1])
+    }
+    for state in states.values():
+        if state.finished is not None:  # also where the record of its start is gone or damaged
+            begun.setdefault((state.identity, state.finished.attempt), None)
+    entries = [_entry(key, lease, states[key[0]], now=at) for key, lease in begun.items()]
     return sorted(entries, key=lambda entry: entry.started)
 
 
@@ -103,12 +102,11 @@ def _entry(key: Key, begun: tuple[Attempt, float] | None, state: DecisionState, 
         begun = Attempt(key[0], staged.read_version, state.spec or {}, lease_seconds=0.0), 0.0
     attempt, renewed = begun
     lease_until = renewed + attempt.lease_seconds
-    word = "running" if now < lease_until else "expired"
-    word = "superseded" if key[1] in state.superseded else word
+    word = "superseded" if key[1] in state.superseded else "running" if now < lease_until else "expired"
     return StagedEntry(
         identity=key[0],
         attempt=key[1],
-        state="finished" if staged is not None else word,
+        state=word if staged is None else "finished",
         read_version=attempt.read_version,
         started=attempt.started,
         lease_until=lease_until,
@@ -191,7 +189,7 @@ def record_path(identity: str, attempt: str) -> str:
 
 def write_started(store: Store, attempt: Attempt, *, renewed: float) -> None:
     """Put the record of an attempt, or renew its lease."""
-    plain: Mapping[str, Any] = {"format": FORMAT, "attempt": attempt.to_dict(), "renewed": renewed}
+    plain = {"format": FORMAT, "attempt": attempt.to_dict(), "renewed": renewed}
     write_record(store, record_path(attempt.identity, attempt.attempt), plain)
 
 

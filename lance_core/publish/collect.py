@@ -58,34 +58,29 @@ def collect_garbage(
     settle_intents(store, intents, but=found.waiting)
     unfinished = _left_unfinished(store, at)
     sizes = {entry.path: entry.size for entry in unfinished}  # as they were before
-    if intents or found.everybody():
+    if intents or found.dead or found.forgotten:
         sizes.update((entry.path, entry.size) for entry in attempt_entries(store))
-    removals = [
-        remove_attempts(store, found.dead, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at)),
-        abandoned := remove_attempts(
-            store, [*found.forgotten], AbortRequest("abandoned", finished="abort", dry_run=dry_run, now=at)
-        ),
-    ]
+    dead = remove_attempts(store, found.dead, AbortRequest("gc", committed_too=True, dry_run=dry_run, now=at))
+    request = AbortRequest("abandoned", finished="abort", dry_run=dry_run, now=at)
+    abandoned = remove_attempts(store, [*found.forgotten], request)
     _name_abandoned(store, found, abandoned, at, dry_run=dry_run)
     settled = _settled(store, intents)
-    left = _left_by(store, settled)
-    paths = [entry.path for entry in unfinished]
+    left = [*_left_by(store, settled), *(entry.path for entry in unfinished)]
     if not dry_run:
-        delete_all(store, [*left, *paths])
+        delete_all(store, left)
         delete_all(store, [intent.path for intent in settled])
         _tidy(store)
-    files = [*dict.fromkeys([path for removal in removals for path in removal.files] + left + paths)]
-    spared = {key for removal in removals for key in (*removal.left, *removal.refusals)}
-    gone = {attempt for identity, attempt in found.everybody() if (identity, attempt) not in spared}
+    files = {*dead.files, *abandoned.files, *left}
+    spared = {*dead.left, *dead.refusals, *abandoned.left, *abandoned.refusals}
+    gone = {attempt for identity, attempt in (*found.dead, *found.forgotten) if (identity, attempt) not in spared}
+    unknown = [key[0] for key, error in abandoned.refusals.items() if isinstance(error, CommitStateUnknownError)]
     return GarbageReport(
         dry_run=dry_run,
         files=tuple(sorted(files)),
         bytes=sum(sizes.get(path, 0) for path in files),
         attempts=tuple(sorted({*gone, *(intent.commit for intent in settled)})),
         abandoned=tuple(sorted(identity for identity, attempt in found.forgotten if (identity, attempt) not in spared)),
-        unknown=tuple(
-            sorted(key[0] for key, error in abandoned.refusals.items() if isinstance(error, CommitStateUnknownError))
-        ),
+        unknown=tuple(sorted(unknown)),
     )
 
 
@@ -96,10 +91,6 @@ class _Found:
     dead: list[Key] = field(default_factory=list)
     forgotten: dict[Key, tuple[StagedTransaction, float, Asked]] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
-
-    def everybody(self) -> list[Key]:
-        """All that are to go."""
-        return [*self.dead, *self.forgotten]
 
 
 def _find(store: Store, now: float, abandon_after: float | None) -> _Found:

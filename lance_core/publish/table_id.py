@@ -7,8 +7,8 @@
                               counts as long as version 40 is the one of that transaction
     neither                   "": nobody knows, and nothing is concluded from it
 
-Our cleanup writes the record before it prunes the version that shows it. Watchers, sensors and the ledger compare what is
-known; two ids of which one is empty say nothing about each other.
+Our cleanup writes the record before it prunes the version that shows it. Two ids of which one is empty say nothing about
+each other.
 
 Which release the records of a table need stands in its config, so every manifest says it, and nobody asks for it::
 
@@ -61,7 +61,7 @@ def table_id_of(store: Store, *, present: Collection[int] | None = None, load: L
         if uuid is not None:
             return uuid
     record = _record(store)
-    return "" if record is None or not _is_shown(store, record) else record.table_id
+    return "" if record is None or _uuid(store, record.version) != record.transaction else record.table_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ def require_known_records(store: Store, manifest: Manifest | None, *, writes: bo
             f"{error}; nothing is staged, committed or removed",
             cure="Upgrade this library; if nobody uses a newer release on this table, remove that key of its config.",
         ) from error
-    key, needed = ("min_reader", found.min_reader)
+    needed, key = found.min_reader, "min_reader"
     if writes and found.min_writer > needed:
-        key, needed = "min_writer", found.min_writer
+        needed, key = found.min_writer, "min_writer"
     if needed > FORMAT and not is_other_table(found.table_id, table_id_of(store)):
         raise unsupported(where, key, expected=f"at most {FORMAT}", got=needed)
 
@@ -108,18 +108,13 @@ def keep_table_id(store: Store, *, present: Collection[int], doomed: Collection[
     # The newest stays longest.
     witness = _uuid(store, left[-1])
     if witness is not None:
-        plain = {"table_id": table_id, "version": left[-1], "transaction": witness}
-        write_record(store, TABLE_PATH, {"format": FORMAT, **plain})
+        plain = {"format": FORMAT, "table_id": table_id, "version": left[-1], "transaction": witness}
+        write_record(store, TABLE_PATH, plain)
     return table_id
 
 
 def _record(store: Store) -> TableIdRecord | None:
     return unless_damaged(store, lambda: read_as(store, TABLE_PATH, TableIdRecord))
-
-
-def _is_shown(store: Store, record: TableIdRecord) -> bool:
-    witness = _uuid(store, record.version)
-    return witness is not None and witness == record.transaction
 
 
 def _uuid(store: Store, version: int) -> str | None:

@@ -1,12 +1,5 @@
-"""Verify all records of a table: find damaged ones, and decisions that the log contradicts; and set them aside.
-
-::
-
-    list_ledger      everything that decisions say was committed
-    void_records     those that do not count: of a table that was here before, or damaged
-    damaged_records  records of staged work, decisions and intents that nobody can read
-    set_aside        a record moves to _lance_core/aside/, where nobody looks for it
-    explain          one identity's story
+"""Verify all records of a table: find damaged ones, and decisions that the log contradicts; set them aside, below
+`_lance_core/aside/`, where nobody looks for them; and tell one identity's story.
 """
 
 from __future__ import annotations
@@ -90,14 +83,13 @@ def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
     """Set records aside, folded ones as well; returns their new paths."""
     moved = []
     for path in paths:
-        target = _aside(path)
         try:
-            store.put(target, store.get(path))
+            store.put(_aside(path), store.get(path))
         except NotFoundError:
             continue
         if not path.startswith(f"{FOLDED}/"):
             store.delete(path)  # segments are removed when an index without them is there
-        moved.append(target)
+        moved.append(_aside(path))
     return moved + _set_folded_aside(store, paths)
 
 
@@ -155,10 +147,9 @@ def explain(store: Store, identity: str) -> list[dict[str, object]]:
     """One identity's story, a line for each thing on record: attempts, decisions, intents, versions, and what would settle
     an unknown."""
     lines: list[dict[str, object]] = []
-    for _, attempt in started_keys(store, identity):
-        begun = read_started(store, identity, attempt)
-        base = None if begun is None else begun.read_version
-        lines.append(_line("attempt", attempt, base, "began on this version"))
+    for key in started_keys(store, identity):
+        begun = read_started(store, *key)
+        lines.append(_line("attempt", key[1], None if begun is None else begun.read_version, "began on this version"))
     state = look(store, identity)
     for number in range(1, state.number + 1):
         found = read_decision(store, identity, number)
