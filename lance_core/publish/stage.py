@@ -2,10 +2,6 @@
 
 ::
 
-    _lance_core/staged/{identity}.{attempt}.started.json     before the attempt's first data file
-    _transactions/{V}-{identity}.{attempt}.txn               the staged transaction itself
-    _lance_core/decisions/{identity}.{number}.json           `finished`: this attempt waits for its commit
-
     begin_attempt -> write data files named after the attempt -> finish_attempt -> commit_staged | abort_attempt
 
 Two attempts of one identity may run at once (a stale writer and its retry). `finished` is put if absent as the next number,
@@ -28,12 +24,7 @@ from lance_core.commit import naming
 from lance_core.commit.identities import Asked, creates, identity_properties
 from lance_core.commit.references import data_paths
 from lance_core.commit.transactions import read_transaction_file, write_transaction
-from lance_core.errors import (
-    CommitStateUnknownError,
-    IncompatibleConflictError,
-    InputError,
-    RetryableConflictError,
-)
+from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, InputError, RetryableConflictError
 from lance_core.io.many import missing
 from lance_core.io.store import Store
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, decide_against, finished_reference, remove_attempt
@@ -97,13 +88,7 @@ def adopt_unfinished(store: Store, attempt: Attempt) -> Attempt:
 
 
 def finish_attempt(
-    store: Store,
-    attempt: Attempt,
-    transaction: Transaction,
-    *,
-    rows: int,
-    bytes: int,
-    rows_deleted: int = 0,
+    store: Store, attempt: Attempt, transaction: Transaction, *, rows: int, bytes: int, rows_deleted: int = 0
 ) -> StagedTransaction:
     """Write the staged transaction and decide that the attempt is finished; nothing becomes visible.
 
@@ -151,17 +136,14 @@ def _require_uncommitted(store: Store, attempt: Attempt) -> None:
     before = finished_reference(store, attempt.identity, attempt.replaces[0])
     if before is None:
         return
-    asked = LogSearch({attempt.identity: before.read_version}, own=attempt.replaces[-1])
-    found = search(store, asked)
+    found = search(store, LogSearch({attempt.identity: before.read_version}, own=attempt.replaces[-1]))
     for error in found.unknown.values():
         raise error
     if attempt.replaces[0] in found.aborted.get(attempt.identity, ()):
         _remove_own(store, attempt)
-        raise IncompatibleConflictError(
-            f"{store.uri}: attempt {attempt.replaces[0]} of {attempt.identity} was aborted while it was brought up",
-            uri=store.uri,
-            cure="Run the staging task again and commit its result.",
-        )
+        what = f"{store.uri}: attempt {attempt.replaces[0]} of {attempt.identity} was aborted while it was brought up"
+        cure = "Run the staging task again and commit its result."
+        raise IncompatibleConflictError(what, uri=store.uri, cure=cure)
 
 
 def _outcome(store: Store, attempt: Attempt, state: DecisionState) -> StagedTransaction:
@@ -169,37 +151,21 @@ def _outcome(store: Store, attempt: Attempt, state: DecisionState) -> StagedTran
         assert state.finished is not None
         return state.finished
     _remove_own(store, attempt)
-    if state.committed is not None:
-        _require_same(store, attempt, state.committed.digest, state.committed.attempt)
-        return committed_reference(store.uri, state.committed)
-    if state.finished is not None:
-        _require_same(store, attempt, state.finished.digest, state.finished.attempt)
-        return state.finished
-    raise _aborted(store, attempt)
-
-
-def _require_same(store: Store, attempt: Attempt, digest: str, winner: str) -> None:
-    if not is_same_work(digest, attempt.digest):
-        raise RetryableConflictError(
-            f"{attempt.identity} is already staged by attempt {winner}, for another spec",
-            uri=store.uri,
-            cure="Abort that attempt first (`lance staged abort`), then stage again.",
-        )
+    winner = state.committed or state.finished
+    if winner is None:
+        raise _aborted(store, attempt)
+    if not is_same_work(winner.digest, attempt.digest):
+        what = f"{attempt.identity} is already staged by attempt {winner.attempt}, for another spec"
+        cure = "Abort that attempt first (`lance staged abort`), then stage again."
+        raise RetryableConflictError(what, uri=store.uri, cure=cure)
+    return winner if isinstance(winner, StagedTransaction) else committed_reference(store.uri, winner)
 
 
 def committed_reference(uri: str, work: CommittedWork, *, operation: str = "") -> StagedTransaction:
     """A reference to work that was committed; a commit answers "already committed" to it. It names the identity and the
     version before; the counts are not known any more and are 0."""
-    return StagedTransaction(
-        uri=uri,
-        identity=work.identity,
-        attempt="",
-        read_version=max(work.version - 1, 0),
-        operation=operation,
-        num_rows=0,
-        num_bytes=0,
-        digest=work.digest,
-    )
+    before = max(work.version - 1, 0)
+    return StagedTransaction(uri, work.identity, "", before, operation, num_rows=0, num_bytes=0, digest=work.digest)
 
 
 def find_staged(store: Store, identity: str, *, spec: Mapping[str, Any] | None = None) -> StagedTransaction | None:
@@ -248,11 +214,9 @@ def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> 
 
 
 def _aborted(store: Store, attempt: Attempt) -> RetryableConflictError:
-    return RetryableConflictError(
-        f"attempt {attempt.attempt} of {attempt.identity} was aborted while it ran",
-        uri=store.uri,
-        cure="Its lease had expired or it was aborted; stage again, with a longer lease for longer work.",
-    )
+    what = f"attempt {attempt.attempt} of {attempt.identity} was aborted while it ran"
+    cure = "Its lease had expired or it was aborted; stage again, with a longer lease for longer work."
+    return RetryableConflictError(what, uri=store.uri, cure=cure)
 
 
 def _remove_own(store: Store, attempt: Attempt) -> None:
