@@ -102,10 +102,8 @@ def _by_identity(refs: Sequence[StagedTransaction]) -> dict[str, StagedTransacti
     for ref in refs:
         other = found.setdefault(naming.checked_identity(ref.identity), ref)
         if other.attempt != ref.attempt:
-            raise InputError(
-                f"identity {ref.identity} was passed with two attempts, {other.attempt} and {ref.attempt}",
-                cure="Pass only the result of the last run of its staging task.",
-            )
+            what = f"identity {ref.identity} was passed with two attempts, {other.attempt} and {ref.attempt}"
+            raise InputError(what, cure="Pass only the result of the last run of its staging task.")
     return found
 
 
@@ -221,7 +219,7 @@ class _Commit:
         if newest is not None:
             self._table_id = require_same_table(self._store, loaded, newest, table_id=self._table_id, present=self._present)
         _refuse_if_moved(self._store, folds, newest)
-        self._extend_intent(*(fold.transaction.uuid for fold in folds))
+        self.publisher.extend_intent(self._pending.values(), uuids=[fold.transaction.uuid for fold in folds])
         for fold in folds:
             if not self._publish(fold):
                 return
@@ -232,18 +230,14 @@ class _Commit:
             opened, self._opened = self._opened, None  # what is published first makes it old
             done = self.publisher.commit(fold, opened)
         except PartlyCommittedError:
-            return False
+            pass
         except MemberConflictError as error:
             self._part(fold, error)
-            return False
         except RetryableConflictError as error:
-            if fold.late and error.other_version is not None:
-                return False  # the next round says which members it concerns
-            self._execute_again(self._blamed(fold, error), error)
-            return False
+            if not fold.late or error.other_version is None:  # else the next round says which members it concerns
+                self._execute_again(self._blamed(fold, error), error)
         except NotWholeError as error:
             self._leave_out(error.refusals)
-            return False
         except IncompatibleConflictError as error:
             created = fold.transaction.read_version == 0 and fold.members[0].ref.creates
             if created and find_latest_version(self._store) is not None:
@@ -251,9 +245,10 @@ class _Commit:
             if len(fold.members) > 1 or not self._request.partial:
                 raise
             self._refuse(fold.members[0].ref.identity, error)
-            return False
-        self._note(fold, done)
-        return not done.already  # else somebody else published it just now
+        else:
+            self._note(fold, done)
+            return not done.already  # else somebody else published it just now
+        return False
 
     def _leave_out(self, refusals: Mapping[str, LanceError]) -> None:
         """Members that are not whole: refused, unless another commit published and cleared them, which it decided before."""
@@ -295,18 +290,12 @@ class _Commit:
             attempt = self._pending[uuid].attempt
             aborts = [item for item in intents if item.aborts and item.attempts.get(uuid) == attempt]
             if aborts and len(aborts) < len(intents):
-                raise RetryableConflictError(
-                    f"{self._store.uri}: {uuid} is being aborted while another commit may be about to publish it",
-                    uri=self._store.uri,
-                    cure="Commit again.",
-                )
+                what = f"{self._store.uri}: {uuid} is being aborted while another commit may be about to publish it"
+                raise RetryableConflictError(what, uri=self._store.uri, cure="Commit again.")
             if aborts:
                 decide(self._store, uuid, partial(_against, attempt=attempt))
         self._refuse_ended(identities)
         return any(uuid not in self._pending for uuid in identities)
-
-    def _extend_intent(self, *uuids: str) -> None:
-        self.publisher.extend_intent({ref.identity: ref.attempt for ref in self._pending.values()}, uuids=uuids)
 
     def _refuse(self, uuid: str, error: LanceError) -> None:
         """A member that cannot be committed: left out and named, or raised."""
@@ -361,7 +350,7 @@ class _Commit:
             tries[item.ref.identity] = tries.get(item.ref.identity, 0) + 1
             self._tally.re_executed += 1
             self._pending[item.ref.identity] = again(item.ref, self.publisher.commit_id)
-            self._extend_intent()
+            self.publisher.extend_intent(self._pending.values())
 
     def _may_execute_again(self, ref: StagedTransaction) -> bool:
         return self._tries.get(ref.identity, 0) < _MAX_RE_EXECUTIONS and self._request.may_re_execute(ref)

@@ -62,12 +62,16 @@ from lance_core.publish.segments import (
 log = logging.getLogger(__name__)
 
 DEFAULT_FOLD_AGE = dt.timedelta(days=30)
-ASIDE = f"{naming.PRIVATE}/aside"
 _MOST = 100_000
 """Records that are folded at once; more take further generations."""
 _WORTH = 1000
 _MAX_TURNS = 5
 _AT_ONCE = 1000
+
+
+def aside_path(path: str) -> str:
+    """Where a record of this path is set aside."""
+    return f"{naming.PRIVATE}/aside/{path.removeprefix(naming.PRIVATE + '/')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +273,7 @@ class _SegmentWriter:
                 self._add([merged[identity] for identity in sorted(merged)], first)
             if damaged:
                 with suppress(NotFoundError):
-                    aside = f"{ASIDE}/{segment.path.removeprefix(naming.PRIVATE + '/')}"
-                    self._store.put(aside, self._store.get(segment.path))
+                    self._store.put(aside_path(segment.path), self._store.get(segment.path))
         self._flush()
 
     def _merged(self, records: Mapping[str, Record], changed: Iterable[str]) -> dict[str, Record]:

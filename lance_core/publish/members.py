@@ -1,6 +1,4 @@
-"""The members of a commit: load their staged transactions, see that their files are there, and clear what is committed;
-and the errors that only a commit raises.
-"""
+"""The members of a commit: load their staged transactions, see that their files are there, and clear what is committed."""
 
 from __future__ import annotations
 
@@ -12,14 +10,7 @@ from types import MappingProxyType
 from lance_core.commit import naming
 from lance_core.commit.references import data_paths, deletion_paths, fragment_paths
 from lance_core.commit.transactions import read_transaction_file
-from lance_core.errors import (
-    CorruptFileError,
-    IncompatibleConflictError,
-    LanceError,
-    RetryableConflictError,
-    StoreError,
-    StoreRefusedError,
-)
+from lance_core.errors import CorruptFileError, IncompatibleConflictError, LanceError, RetryableConflictError
 from lance_core.io.many import delete_committed, missing
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
@@ -138,22 +129,6 @@ def quietly(action: Callable[[], object]) -> bool:
         log.warning("left for garbage collection: %s", error)
         return False
     return True
-
-
-class InDoubtError(StoreError):
-    """The store gave no answer about a publication; making the same commit again settles it."""
-
-
-class NotDecidedError(StoreError):
-    """The work was committed, and its decision could not be put; making the same commit again puts it."""
-
-
-class RefusedInDoubtError(InDoubtError, StoreRefusedError):
-    """The store also refuses to tell: the same commit settles it once the permissions are repaired, a retry does not."""
-
-
-class RefusedDecisionError(NotDecidedError, StoreRefusedError):
-    """The store refused the decision: the same commit puts it once the permissions or the space are there."""
 
 
 class NotWholeError(LanceError):

@@ -46,12 +46,8 @@ from lance_core.publish.history import committed_in
 from lance_core.publish.intent import Intent, extend_intent, put_intent, remove_intent
 from lance_core.publish.members import (
     STAGE_AGAIN,
-    InDoubtError,
     Loaded,
-    NotDecidedError,
     NotWholeError,
-    RefusedDecisionError,
-    RefusedInDoubtError,
     clear_committed,
     lost_files,
     outdated,
@@ -105,6 +101,22 @@ class CommitRequest:
     single: bool = True
 
 
+class InDoubtError(StoreError):
+    """The store gave no answer about a publication; making the same commit again settles it."""
+
+
+class NotDecidedError(StoreError):
+    """The work was committed, and its decision could not be put; making the same commit again puts it."""
+
+
+class RefusedInDoubtError(InDoubtError, StoreRefusedError):
+    """The store also refuses to tell: the same commit settles it once the permissions are repaired, a retry does not."""
+
+
+class RefusedDecisionError(NotDecidedError, StoreRefusedError):
+    """The store refused the decision: the same commit puts it once the permissions or the space are there."""
+
+
 class Publisher:
     """The writing half of one commit call."""
 
@@ -144,8 +156,9 @@ class Publisher:
         if self._intended is not None:
             self._intended()
 
-    def extend_intent(self, members: Mapping[str, str], *, uuids: Iterable[str] = ()) -> None:
+    def extend_intent(self, refs: Iterable[StagedTransaction], *, uuids: Iterable[str] = ()) -> None:
         """Say in the intent what may be published; writes only changes."""
+        members = {ref.identity: ref.attempt for ref in refs}
         self._intent = extend_intent(self._store, self._intent, uuids=uuids, attempts=members)
 
     @contextmanager

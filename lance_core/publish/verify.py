@@ -23,7 +23,7 @@ from lance_core.publish.decisions import (
     parse_decision_name,
     read_decision,
 )
-from lance_core.publish.folding import ASIDE, folded_states, remove_folded
+from lance_core.publish.folding import aside_path, folded_states, remove_folded
 from lance_core.publish.history import SETTLED_PATH, TO_SETTLE, in_doubt, void_work
 from lance_core.publish.intent import damaged_intents, list_intents
 from lance_core.publish.records import FORMAT, decode_record, encode_record
@@ -84,12 +84,12 @@ def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
     moved = []
     for path in paths:
         try:
-            store.put(_aside(path), store.get(path))
+            store.put(aside_path(path), store.get(path))
         except NotFoundError:
             continue
         if not path.startswith(f"{FOLDED}/"):
             store.delete(path)  # segments are removed when an index without them is there
-        moved.append(_aside(path))
+        moved.append(aside_path(path))
     return moved + _set_folded_aside(store, paths)
 
 
@@ -109,14 +109,10 @@ def _set_folded_aside(store: Store, paths: Sequence[str]) -> list[str]:
         return []
     moved = []
     for record in remove_folded(store, identities, with_damaged=with_damaged):
-        target = _aside(decision_path(str(record.get("identity")), int(record.get("number", 0))))
+        target = aside_path(decision_path(str(record.get("identity")), int(record.get("number", 0))))
         store.put(target, encode_record({"format": FORMAT, **record}))
         moved.append(target)
     return moved
-
-
-def _aside(path: str) -> str:
-    return f"{ASIDE}/{path.removeprefix(naming.PRIVATE + '/')}"
 
 
 def _unreadable(store: Store, paths: Sequence[str]) -> list[BadRecord]:
