@@ -247,12 +247,16 @@ class _Aborting:
                 self._abort_creations(some, intent)
             else:
                 self._publish_abort(newest, some)
-            if newest is None or self._say_aborted(some, intent):
+                for key in self._without_refused(some, own=intent.commit):
+                    self._states[key[0]] = self._decide_finished(key)
+            if newest is None or not any(key in self._refusals for key in some):
                 remove_intent(self._store, intent)
 
-    def _without_refused(self, keys: Sequence[Key]) -> list[Key]:
-        """Those that an abort is not refused of by what is known already: what is refused leaves the table as it was."""
-        found = search(self._store, LogSearch({key[0]: self._staged[key].read_version for key in keys}, commits_only=True))
+    def _without_refused(self, keys: Sequence[Key], *, own: str = "") -> list[Key]:
+        """Those that an abort is not refused of by what the log tells, before its version (what is refused leaves the table
+        as it was) and, with its intent as `own`, behind it."""
+        since = {key[0]: self._staged[key].read_version for key in keys}
+        found = search(self._store, LogSearch(since, own=own, commits_only=True))
         self._states.update(found.states)
         if not self._request.certain:
             self._refusals.update({key: found.unknown[key[0]] for key in keys if key[0] in found.unknown})
@@ -265,20 +269,6 @@ class _Aborting:
         transaction = Transaction(newest, str(uuids.uuid4()), ReserveFragments(0), properties=properties)
         version = commit_transaction(self._store, transaction).version
         log.info("%s: version %d aborts %s", self._store.uri, version, ", ".join(attempt for _, attempt in keys))
-
-    def _say_aborted(self, keys: Sequence[Key], intent: Intent) -> bool:
-        """Behind the version: look at the log, then decide, then look once more. Whether each has its decision."""
-        since = {key[0]: self._staged[key].read_version for key in keys}
-        found = search(self._store, LogSearch(since, own=intent.commit, commits_only=True))
-        self._states.update(found.states)
-        is_over = True
-        for key in keys:
-            identity = key[0]
-            if identity in found.unknown and not self._request.certain:
-                self._refusals[key], is_over = found.unknown[identity], False
-            elif identity not in found.versions:
-                self._states[identity] = self._decide_finished(key)
-        return is_over
 
     def _decide_finished(self, key: Key) -> DecisionState:
         identity, attempt = key
@@ -335,12 +325,8 @@ class _Aborting:
             begun = self._begun[key]
             adopts = () if begun is None else begun[0].adopts
             keys.update(dict.fromkeys((key[0], item) for item in (*adopts, *self._adopted.get(key, ()))))
-        states = self._states
-        return [
-            key
-            for key in keys
-            if key not in self._begun and (states[key[0]].is_aborted(key[1]) or states[key[0]].committed is not None)
-        ]
+        states = {key: self._states[key[0]] for key in keys if key not in self._begun}
+        return [key for key, state in states.items() if state.is_aborted(key[1]) or state.committed is not None]
 
     def _since(self, key: Key) -> int:
         begun, staged = self._begun[key], self._staged.get(key)

@@ -258,17 +258,12 @@ def with_columns(schema: Schema, source: Schema, names: Sequence[str], *, first_
     """The schema with columns of another one at its end, under new ids; rows that are there have nulls in them."""
     added = [field for name in names for field in source.descend(source.find(name).id)]
     ids = {field.id: first_id + number for number, field in enumerate(added)}
+    ids[NO_PARENT] = NO_PARENT
     fields = tuple(
-        replace(field, id=ids[field.id], parent_id=NO_PARENT, nullable=True)
-        if field.parent_id == NO_PARENT
-        else replace(field, id=ids[field.id], parent_id=ids[field.parent_id])
-        for field in added
+        replace(item, id=ids[item.id], parent_id=ids[item.parent_id], nullable=item.nullable or item.parent_id == NO_PARENT)
+        for item in added
     )
     return replace(schema, fields=schema.fields + fields) if fields else schema
-
-
-class _UnfitError(ValueError):
-    """Why staged columns do not fit the table."""
 
 
 def adopt_fragments(
@@ -281,40 +276,29 @@ def adopt_fragments(
     Raises SchemaMismatchError when a staged column is not in the table, has another type, may hold nulls where the table
     may not, or when a column of the table that may not be null is missing.
     """
-    try:
-        ids = _match(staged, table)
-    except _UnfitError as error:
-        raise SchemaMismatchError(
-            f"another writer {happened} in the meantime, and {error}",
-            cure="Abort this staged transaction and stage it again with the table's schema.",
-        ) from None
+    by_path = {table.path_of(item.id): item for item in table.fields}
+    columns = [(staged.path_of(item.id), item) for item in staged.fields]
+    ids = {item.id: by_path[path].id for path, item in columns if path in by_path}
+    reasons = [reason for path, item in columns if (reason := _misfit(path, item, by_path.get(path)))]
+    missing = [item.name for item in table.top_level if not item.nullable and item.id not in ids.values()]
+    if reasons or missing:
+        reason = reasons[0] if reasons else f"the staged data has no column {missing}, which is not nullable"
+        cure = "Abort this staged transaction and stage it again with the table's schema."
+        raise SchemaMismatchError(f"another writer {happened} in the meantime, and {reason}", cure=cure)
     if all(old == new for old, new in ids.items()):
         return tuple(fragments)
     return tuple(_translated(fragment, ids) for fragment in fragments)
 
 
-def _match(staged: Schema, table: Schema) -> dict[int, int]:
-    by_path = {table.path_of(item.id): item for item in table.fields}
-    ids = {}
-    for item in staged.fields:
-        path = staged.path_of(item.id)
-        ids[item.id] = _fitting(path, item, by_path.get(path)).id
-    missing = [item.name for item in table.top_level if not item.nullable and item.id not in ids.values()]
-    if missing:
-        raise _UnfitError(f"the staged data has no column {missing}, which is not nullable")
-    return ids
-
-
-def _fitting(path: str, field: Field, found: Field | None) -> Field:
+def _misfit(path: str, field: Field, found: Field | None) -> str:
+    """Why a staged column does not fit the table; "" when it does."""
     if found is None:
-        raise _UnfitError(f"the staged column {path!r} is not in the table")
+        return f"the staged column {path!r} is not in the table"
     if found.logical_type != field.logical_type:
-        raise _UnfitError(
-            f"column {path!r} is {found.logical_type} in the table and {field.logical_type} in the staged data"
-        )
+        return f"column {path!r} is {found.logical_type} in the table and {field.logical_type} in the staged data"
     if field.nullable and not found.nullable:
-        raise _UnfitError(f"column {path!r} is not nullable in the table, but nullable in the staged data")
-    return found
+        return f"column {path!r} is not nullable in the table, but nullable in the staged data"
+    return ""
 
 
 def _translated(fragment: Fragment, ids: dict[int, int]) -> Fragment:
