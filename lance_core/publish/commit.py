@@ -28,13 +28,7 @@ from lance_core.commit.conflicts import PartlyCommittedError, is_abort, moved
 from lance_core.commit.loop import Committed, LoopRequest, rebase_onto
 from lance_core.commit.manifests import OpenVersion, find_latest_version, list_once, open_newest, open_version
 from lance_core.commit.transactions import load_transaction
-from lance_core.errors import (
-    IncompatibleConflictError,
-    InputError,
-    LanceError,
-    NotFoundError,
-    RetryableConflictError,
-)
+from lance_core.errors import IncompatibleConflictError, InputError, LanceError, NotFoundError, RetryableConflictError
 from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import begin
 from lance_core.io.store import Store

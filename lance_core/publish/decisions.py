@@ -21,14 +21,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lance_core.commit import naming
-from lance_core.errors import (
-    AlreadyExistsError,
-    CorruptFileError,
-    FormatError,
-    NotFoundError,
-    StoreError,
-    StoreRefusedError,
-)
+from lance_core.errors import AlreadyExistsError, CorruptFileError, FormatError, NotFoundError, StoreError, StoreRefusedError
 from lance_core.io.abilities import ListsInOrder
 from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store

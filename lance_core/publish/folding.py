@@ -29,13 +29,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from lance_core.commit import naming
-from lance_core.errors import (
-    CorruptFileError,
-    LanceError,
-    NotFoundError,
-    RetryableConflictError,
-    StoreError,
-)
+from lance_core.errors import CorruptFileError, LanceError, NotFoundError, RetryableConflictError, StoreError
 from lance_core.io.many import delete_all
 from lance_core.io.parallel import each
 from lance_core.io.store import Store

@@ -44,15 +44,7 @@ from lance_core.publish.decisions import DecisionState, read_decision, say_commi
 from lance_core.publish.fold import Fold, fold_uuid, plan_folds
 from lance_core.publish.history import committed_in
 from lance_core.publish.intent import Intent, extend_intent, put_intent, remove_intent
-from lance_core.publish.members import (
-    STAGE_AGAIN,
-    Loaded,
-    NotWholeError,
-    clear_committed,
-    lost_files,
-    outdated,
-    quietly,
-)
+from lance_core.publish.members import STAGE_AGAIN, Loaded, NotWholeError, clear_committed, lost_files, outdated, quietly
 from lance_core.publish.merge import grow, merge_rows
 from lance_core.publish.model import COMMITTED, CommitResult, StagedTransaction
 from lance_core.publish.staged_properties import facts_of, num_new_fragments
