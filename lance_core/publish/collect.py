@@ -29,7 +29,7 @@ from lance_core.io.parallel import each
 from lance_core.io.store import Store, StoreEntry
 from lance_core.publish.abort import AbortRequest, Owners, Removal, remove_attempts, unneeded
 from lance_core.publish.attempts import Key, attempt_entries, attempt_files, read_lease, started_keys
-from lance_core.publish.decisions import DecisionState, look_many, read_decision
+from lance_core.publish.decisions import look_many, read_decision
 from lance_core.publish.history import LogSearch, search, settle_intents
 from lance_core.publish.intent import STALE_SECONDS, Intent, list_intents
 from lance_core.publish.model import GarbageReport, StagedTransaction
@@ -110,33 +110,28 @@ def _find(store: Store, now: float, abandon_after: float | None) -> _Found:
         if state.is_decided(key[1]) or is_former or (is_over and state.is_open(key[1])):
             found.dead.append(key)
         elif state.finished is not None and state.is_finished(key[1]):
-            asked, since = Asked.from_dict(record and record[0].asked), _finished_at(store, state, state.finished)
+            number, asked = state.finished.number, Asked.from_dict(record and record[0].asked)
+            before = read_decision(store, key[0], number) if number < state.number else None
+            since = (before or state).decided_at  # when it was finished, by the clock of its task
             if (asked.statement and is_over) or (abandon_after is not None and since + abandon_after < now):
                 found.forgotten[key] = (state.finished, since, asked)
     return found
 
 
-def _finished_at(store: Store, state: DecisionState, staged: StagedTransaction) -> float:
-    """When the work that waits was finished (seconds since the epoch), by the clock of its task."""
-    before = read_decision(store, state.identity, staged.number) if staged.number < state.number else None
-    return state.decided_at if before is None else before.decided_at
-
-
 def _name_abandoned(store: Store, found: _Found, removal: Removal, now: float, *, dry_run: bool) -> None:
     verb = "would be aborted" if dry_run else "was aborted"
     for key, (staged, since, asked) in found.forgotten.items():
-        if (error := removal.refusals.get(key)) is not None:
-            if isinstance(error, CommitStateUnknownError):
-                log.warning("%s Until then the work stays.", error)
-            continue
-        if key in removal.left:
+        error = removal.refusals.get(key)
+        if isinstance(error, CommitStateUnknownError):
+            log.warning("%s Until then the work stays.", error)
+        elif error is None and key in removal.left:
             log.warning("%s: %s waits for its commit, and was left: a living attempt goes on with it", store.uri, key[0])
-            continue
-        log.warning(
-            "%s: %s of %s, %d rows planned on version %d by %s, had waited for its commit for %.1f hours and %s",
-            store.uri, staged.operation, key[0], staged.num_rows, staged.read_version,
-            asked, (now - since) / 3600, verb,
-        )  # fmt: skip
+        elif error is None:
+            log.warning(
+                "%s: %s of %s, %d rows planned on version %d by %s, had waited for its commit for %.1f hours and %s",
+                store.uri, staged.operation, key[0], staged.num_rows, staged.read_version,
+                asked, (now - since) / 3600, verb,
+            )  # fmt: skip
 
 
 def _settled(store: Store, intents: Sequence[Intent]) -> list[Intent]:

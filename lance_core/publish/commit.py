@@ -302,17 +302,14 @@ class _Commit:
     def _note(self, fold: Fold, done: Committed) -> None:
         """The fold is in the log: each member gets its decision, so that it stays known when the log is pruned."""
         version, members = done.manifest.version, [item.ref.identity for item in fold.members]
-        self.publisher.decide(done, members, self._known, table_id=self._table_id_at(done))
+        if self._table_id is None:
+            self._table_id = done.transaction.uuid if version == 1 else table_id_of(self._store)
+        self.publisher.decide(done, members, self._known, table_id=self._table_id)
         for uuid in members:  # a later listing may lag behind what was read now, and would say that it was not committed
             self._settle(uuid, version, ALREADY_COMMITTED if done.already else COMMITTED)
         if not done.already:
             self._tally.rebased += done.num_rebased
             self._tally.published.append((fold.members, done.transaction, done.manifest.transaction_file))
-
-    def _table_id_at(self, done: Committed) -> str:
-        if self._table_id is None:
-            self._table_id = done.transaction.uuid if done.manifest.version == 1 else table_id_of(self._store)
-        return self._table_id
 
     def _settle(self, uuid: str, version: int, outcome: str) -> None:
         del self._pending[uuid]
@@ -396,21 +393,17 @@ def _against(state: DecisionState, *, attempt: str) -> DecisionState | None:
 
 
 def _refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None) -> None:
-    """Strict work refuses before anything is published, not halfway through the folds."""
+    """Strict work refuses before anything is published, not halfway through the folds. Versions of aborts do not count."""
     for fold in folds:
-        if fold.strict and newest is not None and _has_moved(store, fold.transaction.read_version, newest.version):
+        if not fold.strict or newest is None:
+            continue
+        try:
+            since = range(fold.transaction.read_version + 1, newest.version + 1)
+            between = [load_transaction(store, number) for number in since]
+        except NotFoundError:
+            between = [None]
+        if not all(item is not None and is_abort(item) for item in between):
             raise moved(store, fold.transaction, "others, up to the newest,", newest.version)
-
-
-def _has_moved(store: Store, read_version: int, newest: int) -> bool:
-    """Whether anything but versions of aborts came since."""
-    if newest == read_version:
-        return False
-    try:
-        between = [load_transaction(store, number) for number in range(read_version + 1, newest + 1)]
-    except NotFoundError:
-        return True
-    return not all(item is not None and is_abort(item) for item in between)
 
 
 def _find_too_early(

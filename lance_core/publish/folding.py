@@ -26,7 +26,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 
 from lance_core.commit import naming
 from lance_core.errors import CorruptFileError, LanceError, NotFoundError, RetryableConflictError, StoreError
@@ -288,16 +288,9 @@ class _SegmentWriter:
     def _flush(self) -> None:
         if not self._blocks:
             return
-        ends, end = [], 0
-        for _, data, _ in self._blocks:
-            end += len(data)
-            ends.append(end)
-        segment = LedgerSegment(
-            new_segment_name(self._number),
-            sum(count for _, _, count in self._blocks),
-            tuple(first for first, _, _ in self._blocks),
-            tuple(ends),
-        )
+        ends = accumulate(len(data) for _, data, _ in self._blocks)
+        count, firsts = sum(count for _, _, count in self._blocks), tuple(first for first, _, _ in self._blocks)
+        segment = LedgerSegment(new_segment_name(self._number), count, firsts, tuple(ends))
         self.written.append(segment)
         self._store.put(segment.path, b"".join(data for _, data, _ in self._blocks))
         self.segments.append(segment)

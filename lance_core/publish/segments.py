@@ -185,11 +185,9 @@ def folded_records(store: Store, identities: Sequence[str]) -> Found:
         if found is not None:
             return found
         index = newest_index(store)
-    raise StoreError(
-        f"{store.uri}: segments of the folded ledger are missing, and no later generation replaces them",
-        uri=store.uri,
-        cure="Retry; if it persists, files below _lance_core/segments/ were removed: run `lance ledger repair`.",
-    )
+    what = f"{store.uri}: segments of the folded ledger are missing, and no later generation replaces them"
+    cure = "Retry; if it persists, files below _lance_core/segments/ were removed: run `lance ledger repair`."
+    raise StoreError(what, uri=store.uri, cure=cure)
 
 
 def read_hint(store: Store) -> LedgerIndex | None:

@@ -195,10 +195,8 @@ def operation_name(transaction: Transaction) -> str:
 
 def _with_identity(transaction: Transaction, attempt: Attempt, *, rows: int) -> Transaction:
     if transaction.read_version != attempt.read_version:
-        raise InputError(
-            f"the transaction has read version {transaction.read_version}, the attempt {attempt.read_version}",
-            cure="Use the read version of the attempt, which is fixed when the work is planned.",
-        )
+        what = f"the transaction has read version {transaction.read_version}, the attempt {attempt.read_version}"
+        raise InputError(what, cure="Use the read version of the attempt, which is fixed when the work is planned.")
     note = {
         "attempt": attempt.attempt,
         "operation": operation_name(transaction),
@@ -234,10 +232,8 @@ def _make_room(store: Store, planned: Attempt) -> None:
     started = read_started(store, identity, staged.attempt)
     before, asked = Asked.from_dict(None if started is None else started.asked), Asked.from_dict(planned.asked)
     if before.task_id and asked.task_id and before.task != asked.task:
-        raise IncompatibleConflictError(
-            f"{store.uri}: {identity} is staged by {before} (digest {staged.digest}); "
-            f"{asked} has different work (digest {work_digest(spec)}) with the same identity",
-            uri=store.uri,
-            cure="Two tasks with the same idempotency key must have the same work; give one of them another key.",
-        )
+        what = f"{store.uri}: {identity} is staged by {before} (digest {staged.digest}); "
+        what += f"{asked} has different work (digest {work_digest(spec)}) with the same identity"
+        cure = "Two tasks with the same idempotency key must have the same work; give one of them another key."
+        raise IncompatibleConflictError(what, uri=store.uri, cure=cure)
     abort_attempt(store, identity, staged.attempt, by="a new attempt")
