@@ -69,7 +69,10 @@ def collect_garbage(
     if not dry_run:
         delete_all(store, left)
         delete_all(store, [intent.path for intent in settled])
-        _tidy(store)
+        # Notes that nobody needs any more: progress of attempts without a record.
+        attempts, folder = {attempt for _, attempt in started_keys(store)}, f"{naming.PROGRESS}/"
+        notes = [entry.path for entry in store.list(folder)]
+        delete_all(store, [path for path in notes if path.removeprefix(folder).partition("/")[0] not in attempts])
     files = {*dead.files, *abandoned.files, *left}
     spared = {*dead.left, *dead.refusals, *abandoned.left, *abandoned.refusals}
     gone = {attempt for identity, attempt in (*found.dead, *found.forgotten) if (identity, attempt) not in spared}
@@ -171,10 +174,3 @@ def _published_uuid(path: str) -> str:
     if folder != naming.TRANSACTIONS or not name.endswith(".txn"):
         return ""
     return name[: -len(".txn")].partition("-")[2]
-
-
-def _tidy(store: Store) -> None:
-    """Notes that nobody needs any more: progress of attempts without a record."""
-    attempts = {attempt for _, attempt in started_keys(store)}
-    notes = [entry.path for entry in store.list(f"{naming.PROGRESS}/")]
-    delete_all(store, [path for path in notes if path.removeprefix(f"{naming.PROGRESS}/").partition("/")[0] not in attempts])

@@ -7,8 +7,8 @@
 
 Every record carries the whole state of the identity after it: what is finished and waits, what was committed, which attempts
 are aborted. So the record of an abort never hides what another try has finished. Who loses a number reads again before it
-does anything. Old decisions are folded into segments, which keep the highest number of each identity: what arrives at or
-below it is void, so no number is ever free again. (Design: docs/adr/057-few-records.md.)
+does anything. What arrives at or below the highest number that is folded into a segment is void, so no number is ever free
+again. (Design: docs/adr/057-few-records.md.)
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from lance_core.publish.intent import Intent, list_intents, named_by
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.records import FORMAT, read_as, write_record
 from lance_core.publish.staged_properties import staged_writers
-from lance_core.publish.table_id import is_other_table, keep_table_id, table_id_of
+from lance_core.publish.table_id import Load, is_other_table, keep_table_id, table_id_of
 from lance_core.table.stream_batches import has_come
 from lance_core.table.transaction import Transaction
 
@@ -169,8 +169,8 @@ def _look_in_log(store: Store, asked: LogSearch, found: Found, present: Sequence
         gaps, settled = _read_log(store, asked, found, silent, present, settled)
         gaps = {name: gap for name, gap in gaps.items() if not _is_known(found, name)}
         # What was seen before the intents and the decisions: nothing of it is unknown that no intent names.
-        doubtful = {name: gap for name, gap in gaps.items() if known.get(name, 0) >= gap}
-        _judge_gaps(store, found, {name: gap for name, gap in doubtful.items() if name in named}, asked)
+        doubtful = {name: gap for name, gap in gaps.items() if known.get(name, 0) >= gap and name in named}
+        _judge_gaps(store, found, doubtful, asked)
         open_gaps = {name: gap for name, gap in gaps.items() if known.get(name, 0) < gap}
         if not open_gaps:
             return
@@ -317,9 +317,7 @@ def settled_version(store: Store) -> int:
     return 0 if found is None else found.version
 
 
-def settle_history(
-    store: Store, doomed: Sequence[int], *, newest: int, load: Callable[[Store, int], Transaction | None] | None = None
-) -> None:
+def settle_history(store: Store, doomed: Sequence[int], *, newest: int, load: Load | None = None) -> None:
     """Before versions are pruned: finish the intents, give what the doomed versions carry its decision, and raise `settled`.
 
     `newest` was read before this call, and all doomed versions are below it. `load` gives the transaction of a version, for
@@ -329,7 +327,15 @@ def settle_history(
         return
     intents, present = list_intents(store), version_numbers(store)
     table_id = keep_table_id(store, present=present, doomed=doomed, load=load)
-    _decide_carried(store, doomed, load or _load, table_id)
+    # What the versions that go say of identities, where nobody has noted it: their records may have been removed by hand.
+    works = {
+        identity: committed_in(transaction, identity, version=version, table_id=table_id)
+        for version in sorted(doomed)
+        if (transaction := (load or _load)(store, version)) is not None
+        for identity in identities_of(transaction)
+    }
+    states = look_many(store, [*works], damaged={})
+    each(store, [*states], lambda store, name: say_committed(store, works[name], by="cleanup", known=states[name]))
     found = settle_intents(store, intents)
     if not found.unknown and newest > settled_version(store):
         write_record(store, SETTLED_PATH, {"format": FORMAT, "version": newest})
@@ -343,21 +349,6 @@ def settle_intents(store: Store, intents: Iterable[Intent], *, but: Container[st
             if identity not in but:
                 bases[identity] = min(intent.base, bases.get(identity, intent.base))
     return search(store, LogSearch(bases)) if bases else Found()
-
-
-def _decide_carried(
-    store: Store, doomed: Sequence[int], load: Callable[[Store, int], Transaction | None], table_id: str
-) -> None:
-    """What the versions that go say of identities, where nobody has noted it: their records may have been removed by
-    hand."""
-    works = {
-        identity: committed_in(transaction, identity, version=version, table_id=table_id)
-        for version in sorted(doomed)
-        if (transaction := load(store, version)) is not None
-        for identity in identities_of(transaction)
-    }
-    states = look_many(store, [*works], damaged={})
-    each(store, [*states], lambda store, name: say_committed(store, works[name], by="cleanup", known=states[name]))
 
 
 def _load(store: Store, version: int) -> Transaction | None:

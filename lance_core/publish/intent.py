@@ -7,8 +7,7 @@
 It is put before the manifest of the commit, or before the version that says what is aborted, and removed when each identity
 in it has its decision: by whoever finishes it, or by its commit when none of its puts can still arrive. `base` is the newest
 version that it knew: what it publishes has a greater number. So where versions are gone, what is unknown is what an intent
-names whose base is below the gap, and nothing else. It also names the files of a commit, so that what a killed one leaves
-is found.
+names whose base is below the gap, and nothing else.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ COMMITS, ABORTS = "commits", "aborts"
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """`commit` is the attempt id in the names of the files that the commit itself writes; `uuids` are those of the
-    transactions that it may publish, which name its transaction files; `attempts` by identity; `base` the newest version
-    before it."""
+    """`commit` is the attempt id in the names of the files that the commit itself writes, and `uuids` are those of the
+    transactions that it may publish, which name its transaction files: so what a killed one leaves is found."""
 
     commit: str
     outcome: str = COMMITS

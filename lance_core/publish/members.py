@@ -143,23 +143,17 @@ def outdated(
     store: Store, members: Sequence[Loaded], numbers: Sequence[int], theirs: Transaction, version: int
 ) -> MemberConflictError:
     """A version of others brought rows that staged transactions should have known: members at these positions."""
-    item = members[numbers[0]]
-    error = RetryableConflictError(
-        f"{store.uri}: {item.ref.operation} {item.ref.identity} was planned on version {item.ref.read_version}, "
-        f"but {theirs.operation.name} of version {version} has since added rows that it would have to change",
-        uri=store.uri,
-        version=item.ref.read_version,
-        other_version=version,
-        cure="Clear its staging task, or commit with re_execute=True.",
-    )
+    ref = members[numbers[0]].ref
+    what = f"{store.uri}: {ref.operation} {ref.identity} was planned on version {ref.read_version}, "
+    what += f"but {theirs.operation.name} of version {version} has since added rows that it would have to change"
+    cure = "Clear its staging task, or commit with re_execute=True."
+    error = RetryableConflictError(what, uri=store.uri, version=ref.read_version, other_version=version, cure=cure)
     return blame(error, numbers)
 
 
 class MemberConflictError(RetryableConflictError):
-    """Some members of a fold have to be planned again; the others are fine. Positions name the members.
-
-    `outdated` met a version of others. `behind` met another member of the fold, which is named by its position as well.
-    """
+    """Some members of a fold, by position, have to be planned again; the others are fine. `outdated` met a version of
+    others, `behind` another member, whose position it has."""
 
     outdated: tuple[int, ...] = ()
     behind: Mapping[int, int] = MappingProxyType({})

@@ -126,15 +126,13 @@ def add_record(store: Store, path: str, record: Record) -> Record | None:
     try:
         store.put_if_absent(path, data)
         return None
-    except AlreadyExistsError:
+    except StoreError as error:
         found = read_record(store, path)
         if found is None:
+            if not isinstance(error, AlreadyExistsError):
+                raise
             store.put(path, data)
             return None
-    except StoreError:
-        found = read_record(store, path)
-        if found is None:
-            raise
     return None if found == json.loads(data) else found
 
 
