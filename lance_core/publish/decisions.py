@@ -375,11 +375,10 @@ def say_committed(store: Store, work: CommittedWork, *, by: str, known: Decision
 
     def choose(state: DecisionState) -> DecisionState | None:
         before = state.committed
-        is_same = (
-            before is not None and before.version == work.version and not is_other_table(before.table_id, work.table_id)
-        )
+        if before is not None and before.version == work.version and not is_other_table(before.table_id, work.table_id):
+            return None
         # Whoever calls has seen it in the log; another version is that of a table that was here before.
-        return None if is_same else state.commit(replace(work, committed_at=time.time()), by=by)
+        return state.commit(replace(work, committed_at=time.time()), by=by)
 
     return decide(store, work.identity, choose, known=known)
 

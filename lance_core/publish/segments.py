@@ -59,10 +59,6 @@ class LedgerSegment:
         """Where the file is."""
         return f"{FOLDED}/{self.name}"
 
-    def range_of(self, block: int) -> tuple[int, int]:
-        """First byte and end of a block."""
-        return (self.ends[block - 1] if block else 0), self.ends[block]
-
 
 @dataclass(frozen=True, slots=True)
 class LedgerIndex:
@@ -218,10 +214,11 @@ def read_blocks(
     store: Store, segment: LedgerSegment, blocks: Sequence[int]
 ) -> list[Mapping[str, Record] | CorruptFileError]:
     """The records of some blocks of a segment, or what is wrong with a block. NotFoundError when it was replaced."""
-    where, ranges = f"{store.uri}: {segment.path}", [segment.range_of(block) for block in blocks]
+    where, starts = f"{store.uri}: {segment.path}", (0, *segment.ends)
+    ranges = [ByteRange(starts[block], segment.ends[block]) for block in blocks]
     try:
         if len(ranges) < _MANY_BLOCKS:
-            data = [bytes(item) for item in store.get_ranges(segment.path, [ByteRange(*item) for item in ranges])]
+            data = [bytes(item) for item in store.get_ranges(segment.path, ranges)]
         else:
             whole = bytes(store.get(segment.path))
             if len(whole) != segment.ends[-1]:

@@ -7,9 +7,9 @@
 Two attempts of one identity may run at once (a stale writer and its retry). `finished` is put if absent as the next number,
 so one of them counts; the other removes its own files and returns the winner's reference.
 
-A later attempt may go on with finished parts of an earlier one: its record names the earlier attempt first, then it decides
-against that one, then it reads the parts once more. Whoever removes an attempt looks for adopters behind its decision, so
-either the deleter sees the adopter, or the adopter finds a decision that is not its own, and adopts nothing.
+A later attempt may go on with finished parts of an earlier one: its record names that one, then it decides against it, then
+it reads the parts once more. Whoever removes an attempt looks for adopters behind its decision, so either the deleter sees
+the adopter, or the adopter finds a decision that is not its own, and adopts nothing.
 """
 
 from __future__ import annotations
