@@ -98,9 +98,9 @@ def fold_ledger(store: Store, *, older_than: dt.timedelta = DEFAULT_FOLD_AGE, no
     folded = removed = 0
     after = ""
     while True:
-        share, index, is_new = _fold_some(store, limit, after)
+        share, index = _fold_some(store, limit, after)
         if share:
-            folded += len(share) if is_new else 0
+            folded += len(share)
             removed += _remove_plain(store, share)
             after = max(share)
         if len(share) < _MOST:
@@ -133,18 +133,18 @@ def folded_states(store: Store, *, damaged: dict[str, str]) -> Iterator[Decision
                 yield parse_decision(record, identity, where=segment.path)
 
 
-def _fold_some(store: Store, limit: float, after: str) -> tuple[dict[str, DecisionState], LedgerIndex | None, bool]:
-    """The states that are in the newest generation now, that generation, and whether it was made for them."""
+def _fold_some(store: Store, limit: float, after: str) -> tuple[dict[str, DecisionState], LedgerIndex | None]:
+    """The states that are in the newest generation now, which was made for them, and that generation."""
     for _ in range(_MAX_TURNS):
         index = newest_index(store)
         if index is not None:
             _finish(store, index)
         share = _idle(store, [name for name in list_identities(store) if name > after][:_MOST], limit)
         if not share:
-            return {}, index, False
+            return {}, index
         made = _publish(store, index, share)
         if made is not None:
-            return share, made, True
+            return share, made
     raise _too_many(store)
 
 
