@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lance_core.commit import naming
@@ -90,29 +91,22 @@ def set_aside(store: Store, paths: Sequence[str]) -> list[str]:
         if not path.startswith(f"{FOLDED}/"):
             store.delete(path)  # segments are removed when an index without them is there
         moved.append(aside_path(path))
-    return moved + _set_folded_aside(store, paths)
+    # A folded record is put where its own one would be set aside; then there is a generation without it.
+    names = [parse_decision_name(path.rpartition("/")[2]) for path in paths if path.startswith(f"{naming.DECISIONS}/")]
+    identities = [*dict.fromkeys(name[0] for name in names if name is not None)]
+    with_damaged = any(path.startswith(f"{FOLDED}/") for path in paths)
+    for record in remove_folded(store, identities, with_damaged=with_damaged) if identities or with_damaged else ():
+        target = aside_path(decision_path(str(record.get("identity")), int(record.get("number", 0))))
+        store.put(target, encode_record({"format": FORMAT, **record}))
+        moved.append(target)
+    return moved
 
 
 def forget(store: Store, identity: str) -> list[str]:
     """Set all decisions of an identity aside, so that its work may be committed again while the history does not show it."""
     numbers = list_identities(store).get(identity, [])
     # The highest last: until then it is the answer.
-    return set_aside(store, [decision_path(identity, number) for number in (*numbers, 0) if number or not numbers])
-
-
-def _set_folded_aside(store: Store, paths: Sequence[str]) -> list[str]:
-    """A folded record is put where its own one would be set aside; then there is a generation without it."""
-    names = [parse_decision_name(path.rpartition("/")[2]) for path in paths if path.startswith(f"{naming.DECISIONS}/")]
-    identities = [*dict.fromkeys(name[0] for name in names if name is not None)]
-    with_damaged = any(path.startswith(f"{FOLDED}/") for path in paths)
-    if not identities and not with_damaged:
-        return []
-    moved = []
-    for record in remove_folded(store, identities, with_damaged=with_damaged):
-        target = aside_path(decision_path(str(record.get("identity")), int(record.get("number", 0))))
-        store.put(target, encode_record({"format": FORMAT, **record}))
-        moved.append(target)
-    return moved
+    return set_aside(store, [decision_path(identity, number) for number in numbers or [0]])
 
 
 def _unreadable(store: Store, paths: Sequence[str]) -> list[BadRecord]:
@@ -129,9 +123,8 @@ def _bad(store: Store, paths: Sequence[str], read: Callable[[Store, str], object
 
     def look(store: Store, path: str) -> BadRecord | None:
         try:
-            read(store, path)
-        except NotFoundError:
-            return None
+            with suppress(NotFoundError):
+                read(store, path)
         except CorruptFileError as error:
             return BadRecord(path, str(error))
         return None
