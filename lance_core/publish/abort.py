@@ -130,7 +130,7 @@ def _decide_unfinished(store: Store, key: Key, *, by: str) -> DecisionState:
     identity, attempt = key
 
     def choose(state: DecisionState) -> DecisionState | None:
-        return state.abort([attempt], by=by) if state.is_open(attempt) else None
+        return state.abort(attempt, by=by) if state.is_open(attempt) else None
 
     state = decide(store, identity, choose)
     for _ in range(3):
@@ -275,7 +275,7 @@ class _Aborting:
 
         def choose(state: DecisionState) -> DecisionState | None:
             is_late = state.is_decided(attempt) or state.committed is not None or attempt in state.superseded
-            return None if is_late else state.abort([attempt], by=self._request.by)
+            return None if is_late else state.abort(attempt, by=self._request.by)
 
         state = decide(self._store, identity, choose)
         return decide(self._store, identity, choose) if state.is_aborted(attempt) else state

@@ -389,7 +389,7 @@ class _Commit:
 
 def _against(state: DecisionState, *, attempt: str) -> DecisionState | None:
     is_over = state.is_decided(attempt) or state.committed is not None
-    return None if is_over else state.abort([attempt], by="an abort that was begun")
+    return None if is_over else state.abort(attempt, by="an abort that was begun")
 
 
 def _refuse_if_moved(store: Store, folds: Sequence[Fold], newest: Manifest | None) -> None:

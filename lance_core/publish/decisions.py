@@ -115,17 +115,14 @@ class DecisionState:
             transaction=transaction,
         )
 
-    def abort(self, attempts: Iterable[str], *, by: str) -> DecisionState:
-        """The state after attempts are aborted; with one that had finished, those that it superseded."""
-        gone = [*attempts]
-        is_whole = self.finished is not None and self.finished.attempt in gone
-        if is_whole:
-            gone += self.superseded
-        state = self._next(ABORTED, gone[0], by=by)
-        state = replace(state, aborted={**self.aborted, **dict.fromkeys(gone, by)})
-        if is_whole:
-            return replace(state, finished=None, superseded=(), spec=None, transaction=None)
-        return replace(state, superseded=tuple(item for item in self.superseded if item not in gone))
+    def abort(self, attempt: str, *, by: str) -> DecisionState:
+        """The state after an attempt is aborted; with one that had finished, those that it superseded."""
+        is_whole = self.is_finished(attempt)
+        gone = (attempt, *self.superseded) if is_whole else (attempt,)
+        left = tuple(item for item in self.superseded if item not in gone)
+        aborted = {**self.aborted, **dict.fromkeys(gone, by)}
+        state = replace(self._next(ABORTED, attempt, by=by), aborted=aborted, superseded=left)
+        return replace(state, finished=None, spec=None, transaction=None) if is_whole else state
 
     def commit(self, work: CommittedWork, *, by: str) -> DecisionState:
         """The state after the identity was committed."""
@@ -135,8 +132,7 @@ class DecisionState:
         return replace(state, committed=work, finished=None, spec=None, transaction=None)
 
     def _next(self, outcome: str, attempt: str, *, by: str) -> DecisionState:
-        changed = {"outcome": outcome, "attempt": attempt, "by": by, "decided_at": time.time()}
-        return replace(self, number=self.number + 1, **changed)  # type: ignore[arg-type]
+        return replace(self, number=self.number + 1, outcome=outcome, attempt=attempt, by=by, decided_at=time.time())
 
     def void(self) -> DecisionState:
         """The state of a table that was made again: the numbers are taken, and say nothing."""

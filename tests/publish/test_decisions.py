@@ -55,7 +55,7 @@ AT_ONCE = dt.timedelta(0)
 
 def against(attempt: str, by: str = "a test") -> Callable[[DecisionState], DecisionState | None]:
     """Decides against an attempt, once."""
-    return lambda state: None if state.is_aborted(attempt) else state.abort([attempt], by=by)
+    return lambda state: None if state.is_aborted(attempt) else state.abort(attempt, by=by)
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def _an_abort_spares_what_takes_the_place(patch: Patch) -> None:
     def decided(self: Any, key: Any) -> Any:
         def choose(state: Any) -> Any:
             is_late = state.is_decided(key[1]) or state.committed is not None
-            return None if is_late else state.abort([key[1]], by=self._request.by)
+            return None if is_late else state.abort(key[1], by=self._request.by)
 
         return decisions.decide(self._store, key[0], choose)
 
