@@ -41,11 +41,10 @@ from lance_core.format.manifest import Manifest
 from lance_core.io.parallel import begin, each
 from lance_core.io.store import Store
 from lance_core.publish.decisions import DecisionState, read_decision, say_committed
-from lance_core.publish.fold import Fold, fold_uuid, plan_folds
+from lance_core.publish.fold import Fold, fold_uuid, grow, merge_rows, plan_folds
 from lance_core.publish.history import committed_in
 from lance_core.publish.intent import Intent, extend_intent, put_intent, remove_intent
 from lance_core.publish.members import STAGE_AGAIN, Loaded, NotWholeError, clear_committed, lost_files, outdated, quietly
-from lance_core.publish.merge import grow, merge_rows
 from lance_core.publish.model import COMMITTED, CommitResult, StagedTransaction
 from lance_core.publish.staged_properties import facts_of, num_new_fragments
 from lance_core.publish.table_id import is_other_table, require_known_records, table_id_of

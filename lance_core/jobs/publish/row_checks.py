@@ -41,7 +41,7 @@ from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.definition import CheckSpec
 from lance_core.jobs.specs.gates import GateSpec
 from lance_core.publish.members import Loaded
-from lance_core.publish.merge import fit_rows
+from lance_core.publish.fold import fit_rows
 from lance_core.publish.model import StagedTransaction
 from lance_core.publish.publisher import Concerns
 from lance_core.publish.publisher import Check
