@@ -3,6 +3,7 @@ import { Component, type ReactNode } from "react";
 import { apiPath } from "./api/client";
 import type { Me } from "./api/types";
 import { useResource } from "./api/use-resource";
+import type { AppProps } from "./lib/host";
 import { hrefOf, useRoute, type Route } from "./lib/router";
 import { useTheme } from "./lib/theme";
 import { MeProvider } from "./me";
@@ -14,14 +15,6 @@ import { TaskPage } from "./pages/task/task-page";
 import { PageLink } from "./ui/links";
 import { Loading, Problem } from "./ui/states";
 import { Toasts } from "./ui/toasts";
-
-/** What Airflow tells a page: nothing in its menu; dag, run and task on their pages. */
-export interface AppProps {
-  readonly dagId?: string;
-  readonly runId?: string;
-  readonly taskId?: string;
-  readonly mapIndex?: string;
-}
 
 export function App(props: AppProps) {
   const theme = useTheme();

@@ -3,6 +3,14 @@
  * In both, `document.baseURI` is Airflow's root.
  */
 
+/** What Airflow tells a page: nothing in its menu; dag, run and task on their pages. */
+export interface AppProps {
+  readonly dagId?: string;
+  readonly runId?: string;
+  readonly taskId?: string;
+  readonly mapIndex?: string;
+}
+
 export function rootPath(): string {
   return new URL(document.baseURI).pathname.replace(/[^/]*$/, "");
 }

@@ -7,7 +7,7 @@ import { Figures } from "../../ui/figures";
 import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
 import { ChangeList } from "./change-list";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function DiffTab({ answer, route }: TabProps) {
   const [, , from = "", to = ""] = route.parts;

@@ -11,7 +11,7 @@ import { Button } from "../../ui/button";
 import { CopyText } from "../../ui/copy";
 import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 const TONES: Readonly<Record<string, Tone>> = { error: "bad", warning: "warn" };
 

@@ -6,7 +6,7 @@ import { DataTable, type Column } from "../../ui/data-table";
 import { PlaceLink } from "../../ui/links";
 import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 /** Rows of declared columns for which functions failed. What a function was given, and what it said, is noted nowhere. */
 export function FailedTab({ answer }: TabProps) {

@@ -3,7 +3,7 @@ import { DataTable } from "../../ui/data-table";
 import { Section } from "../../ui/section";
 import { Empty } from "../../ui/states";
 import { DeletionsChart, SizesChart, TiersChart } from "./fragment-charts";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function FragmentsTab({ answer }: TabProps) {
   const { fragments, table } = answer;

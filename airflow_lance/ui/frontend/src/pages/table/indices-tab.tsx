@@ -5,7 +5,7 @@ import { DataTable, type Column } from "../../ui/data-table";
 import { Section } from "../../ui/section";
 import { Empty } from "../../ui/states";
 import { Coverage } from "./index-coverage";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function IndicesTab({ answer }: TabProps) {
   return (

@@ -8,7 +8,7 @@ import { SizesChart } from "./fragment-charts";
 import { HealthParts } from "./health-parts";
 import { IndexCoverage } from "./index-coverage";
 import { StagedList } from "./staged-list";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 import { Timeline } from "./timeline";
 import { UsedBy } from "./used-by";
 import { useVersions } from "./use-versions";

@@ -4,7 +4,7 @@ import { Badge } from "../../ui/badge";
 import { Button } from "../../ui/button";
 import { Section } from "../../ui/section";
 import { Empty } from "../../ui/states";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 /** Tags and branches. */
 export function References({ answer, ask, reload }: TabProps) {

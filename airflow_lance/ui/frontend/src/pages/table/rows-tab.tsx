@@ -9,7 +9,7 @@ import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
 import { RowTable } from "./row-table";
 import { searchBody, type Search } from "./search-body";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 const PAGE = 50;
 

@@ -14,7 +14,7 @@ import { Section } from "../../ui/section";
 import { Empty, Loading, Problem } from "../../ui/states";
 import { ChangeList } from "./change-list";
 import { ColumnStatistics } from "./column-statistics";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function SchemaTab(props: TabProps) {
   const { answer } = props;

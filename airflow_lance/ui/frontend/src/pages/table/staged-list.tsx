@@ -6,7 +6,7 @@ import { Badge, type Tone } from "../../ui/badge";
 import { Button } from "../../ui/button";
 import { DataTable, type Column } from "../../ui/data-table";
 import { PlaceLink } from "../../ui/links";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 const STATES: Readonly<Record<string, readonly [Tone, string]>> = {
   running: ["plain", "running"],

@@ -7,7 +7,7 @@ import { DataTable } from "../../ui/data-table";
 import { Section } from "../../ui/section";
 import { Empty } from "../../ui/states";
 import { StagedList } from "./staged-list";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function StagedTab(props: TabProps) {
   const { answer } = props;

@@ -6,7 +6,7 @@ import { DataTable } from "../../ui/data-table";
 import { Section } from "../../ui/section";
 import { StackedBar } from "../../ui/stacked-bar";
 import { Loading, Problem } from "../../ui/states";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 /** What can go has the colour of a warning, what is of no use that of a fault. */
 const FILLS: Readonly<Record<string, string>> = {

@@ -8,7 +8,7 @@ import { ago, exact } from "../../lib/format";
 import { useRefusal } from "../../me";
 import type { TableRow } from "../../api/types";
 import { healthText } from "./health-parts";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 const BUTTONS = ["compact", "optimize_indices", "cleanup", "gc"] as const;
 

@@ -4,7 +4,7 @@ import { useResource } from "../../api/use-resource";
 import { Section } from "../../ui/section";
 import { Loading, Problem } from "../../ui/states";
 import { HistoryList } from "../plan/history-list";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function TableHistory({ answer }: TabProps) {
   const history = useResource<HistoryAnswer>(apiPath(["plan", "history"], { table: answer.table.id, days: 30, limit: 200 }));

@@ -19,17 +19,10 @@ import { RowsTab } from "./rows-tab";
 import { SchemaTab } from "./schema-tab";
 import { StagedTab } from "./staged-tab";
 import { StorageTab } from "./storage-tab";
+import type { TabProps } from "./tab-props";
 import { TableHead } from "./table-head";
 import { TableHistory } from "./table-history";
 import { VersionsTab } from "./versions-tab";
-
-/** What every part of the page gets. */
-export interface TabProps {
-  readonly answer: TableAnswer;
-  readonly route: Route;
-  readonly ask: ReturnType<typeof useAction>["ask"];
-  readonly reload: () => void;
-}
 
 interface Tab {
   readonly name: string;

@@ -7,7 +7,7 @@ import { Badge } from "../../ui/badge";
 import { Button } from "../../ui/button";
 import { DataTable, type Column } from "../../ui/data-table";
 import { PageLink, PlaceLink } from "../../ui/links";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 
 export function VersionList(props: TabProps & { versions: readonly Version[] }) {
   const refused = useRefusal();

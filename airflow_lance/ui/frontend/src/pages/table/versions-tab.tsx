@@ -8,7 +8,7 @@ import { DataTable } from "../../ui/data-table";
 import { PlaceLink } from "../../ui/links";
 import { Section } from "../../ui/section";
 import { Empty, Problem } from "../../ui/states";
-import type { TabProps } from "./table-page";
+import type { TabProps } from "./tab-props";
 import { References } from "./references";
 import { Timeline } from "./timeline";
 import { useVersions } from "./use-versions";
