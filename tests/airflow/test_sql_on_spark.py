@@ -22,7 +22,8 @@ from lance_core.errors import InputError
 from lance_core.jobs import api
 from lance_core.jobs.kinds import spec_from_json
 from lance_core.jobs.run import run_job
-from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
+from lance_core.jobs.runtime.local_runner import LocalRunner
+from lance_core.jobs.sources.open_source import LocalSource
 from lance_core.jobs.specs.secret import Secret, reveal_all
 from lance_core.jobs.specs.spec import JobSpec, SourceSpec
 from lance_core.spark.argument import decode_argument
@@ -77,7 +78,7 @@ class Submits:
 class InPlaceOfSpark(LocalRunner):
     """Runs a query of Spark's SQL that is DuckDB's but for its quotes."""
 
-    def open_source(self, spec: SourceSpec, *, table: Any = None) -> LocalRows:
+    def open_source(self, spec: SourceSpec, *, table: Any = None) -> LocalSource:
         return super().open_source(replace(spec, sql=str(spec.sql).replace("`", "").replace('"a"', "'a'"), engine=None))
 
 

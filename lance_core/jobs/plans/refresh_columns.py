@@ -46,9 +46,9 @@ from lance_core.jobs.runtime.lifecycle import (
     look_at,
     open_attempt,
 )
-from lance_core.jobs.runtime.local_runner import LocalRows
 from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner
+from lance_core.jobs.sources.open_source import LocalSource
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.publish.model import Attempt, StagedTransaction
 from lance_core.publish.staged_properties import staged_writers
@@ -194,6 +194,6 @@ def _renumbered(file: DataFile, part: Schema) -> DataFile:
 
 
 def _rows_of(source: JobSource) -> pa.Table:
-    if not isinstance(source, LocalRows):
+    if not isinstance(source, LocalSource):
         raise InputError("the source of columns can only be read again in the process of the commit")
-    return pa.Table.from_batches(source.rows.batches(), schema=source.schema)
+    return pa.Table.from_batches(source.batches(), schema=source.schema)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,32 +12,7 @@ from lance_core.jobs.runtime.progress import HERE, Ticker
 from lance_core.jobs.runtime.protocols import JobSource, Read, Runner, Shape, TaskResult, Work
 from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.jobs.sources.open_source import LocalSource, open_local_source
-from lance_core.jobs.sources.source_files import SourceFile
 from lance_core.jobs.specs.spec import SourceSpec
-
-
-@dataclass(frozen=True)
-class LocalRows:
-    """A local source as work sees it."""
-
-    rows: LocalSource
-    strict_nullability: bool = True
-    num_tasks: int | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Arrow schema of the batches."""
-        return self.rows.schema
-
-    @property
-    def num_rows(self) -> int | None:
-        """Rows, where the files say so."""
-        return self.rows.num_rows
-
-    @property
-    def files(self) -> tuple[SourceFile, ...]:
-        """The files that the rows come from."""
-        return self.rows.files
 
 
 class LocalRunner(Runner):
@@ -55,18 +29,18 @@ class LocalRunner(Runner):
         self.functions = dict(functions or {})
         self.opened: dict[str, int] = {}
 
-    def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> LocalRows:
+    def open_source(self, spec: SourceSpec, *, table: pa.Schema | None = None) -> LocalSource:
         """A source read through pyarrow."""
         source = open_local_source(spec, self.options_of, table=table)
         self.opened |= {name or spec.paths[0]: table.version for name, table in source.tables.items()}
-        return LocalRows(source)
+        return source
 
-    def open_tasks(self, num_tasks: int) -> LocalRows:
+    def open_tasks(self, num_tasks: int) -> LocalSource:
         """Task numbers, each a separate partition, done one after the other."""
         numbers = pa.table({"id": pa.array(range(num_tasks), pa.int64())})
-        return LocalRows(LocalSource(numbers.schema, lambda: iter(numbers.to_batches(max_chunksize=1))), num_tasks=num_tasks)
+        return LocalSource(numbers.schema, lambda: iter(numbers.to_batches(max_chunksize=1)), num_tasks=num_tasks)
 
-    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalRows:
+    def open_expressions(self, read: Read, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalSource:
         """There is no engine here. InputError."""
         raise InputError(
             'columns with engine="spark" need Spark, but this is not a Spark job',
@@ -75,9 +49,9 @@ class LocalRunner(Runner):
 
     def run(self, work: Work, source: JobSource, shape: Shape, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
         """One task over the whole source, or one for each number of `open_tasks`."""
-        if not isinstance(source, LocalRows):
+        if not isinstance(source, LocalSource):
             raise TypeError(f"the local runner cannot read a source of type {type(source).__name__}")
         with Ticker(shape.tick_seconds, on_tick):
             if source.num_tasks is None:
-                return [work(0, HERE, source.rows.batches())]
-            return [work(number, HERE, iter([batch])) for number, batch in enumerate(source.rows.batches())]
+                return [work(0, HERE, source.batches())]
+            return [work(number, HERE, iter([batch])) for number, batch in enumerate(source.batches())]

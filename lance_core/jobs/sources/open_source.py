@@ -188,13 +188,19 @@ LANCE = "lance"
 @dataclass(frozen=True)
 class LocalSource:
     """Rows to be read. `num_rows` only where the files' own metadata says it cheaply. `tables`: the versions of Lance tables
-    that they come from, by the name that a query has for each. `files`: those that they come from."""
+    that they come from, by the name that a query has for each. `files`: those that they come from.
+
+    `num_tasks`: the rows are the numbers of so many tasks (see `Runner.open_tasks`). What Arrow marks as `not null` here was
+    said on purpose.
+    """
 
     schema: pa.Schema
     batches: Callable[[], Iterator[pa.RecordBatch]]
     num_rows: int | None = None
     tables: Mapping[str, Snapshot] = field(default_factory=dict)
     files: tuple[SourceFile, ...] = ()
+    num_tasks: int | None = None
+    strict_nullability: bool = True
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream."""

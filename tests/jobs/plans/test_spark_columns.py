@@ -14,7 +14,7 @@ import pytest
 from lance_core.errors import InputError, LanceError
 from lance_core.jobs.plans.spark_columns import columns_named
 from lance_core.jobs.run import run_job
-from lance_core.jobs.runtime.local_runner import LocalRows, LocalRunner
+from lance_core.jobs.runtime.local_runner import LocalRunner
 from lance_core.jobs.runtime.protocols import ROW
 from lance_core.jobs.sources.open_source import LocalSource
 from lance_core.jobs.specs.edits import AddColumnsSpec
@@ -32,7 +32,7 @@ class Twice(LocalRunner):
         self.seen: list[int] = []
         self._spoil = spoil
 
-    def open_expressions(self, read: Any, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalRows:
+    def open_expressions(self, read: Any, num_tasks: int, schema: pa.Schema, columns: Mapping[str, str]) -> LocalSource:
         assert (schema.names, columns) == ([ROW, "id"], {"twice": "2 * id"})
         out = pa.schema([pa.field(ROW, pa.int64()), pa.field("twice", pa.int64())])
 
@@ -43,7 +43,7 @@ class Twice(LocalRunner):
                     values = [batch.column(ROW), pc.multiply(batch.column("id"), 2)]
                     yield self._spoil(pa.RecordBatch.from_arrays(values, schema=out))
 
-        return LocalRows(LocalSource(out, batches))
+        return LocalSource(out, batches)
 
 
 @pytest.fixture

@@ -322,8 +322,8 @@ def test_only_counted_tasks_leave_files(uri: str) -> None:
         """Runs the one task twice and counts the second, as Spark may."""
 
         def run(self, work, source, shape, on_tick):
-            work(0, "1", source.rows.batches())
-            return [work(0, "2", source.rows.batches())]
+            work(0, "1", source.batches())
+            return [work(0, "2", source.batches())]
 
     staged = run_job(append(uri, "1", max_rows_per_file=30), runner=Speculating())
     assert (staged.num_rows, len(data_files(uri))) == (100, 4)

@@ -63,7 +63,7 @@ class Cluster(LocalRunner):
         self.files_of_losers = 0
 
     def run(self, work: Work, source: Any, shape: Any, on_tick: Callable[[], None]) -> Sequence[TaskResult]:
-        parts = _cut(source.rows.batches()) if source.num_tasks is None else source.rows.batches()
+        parts = _cut(source.batches()) if source.num_tasks is None else source.batches()
         return [self._run_partition(work, number, batch) for number, batch in enumerate(parts)]
 
     def _run_partition(self, work: Work, number: int, batch: pa.RecordBatch) -> TaskResult:
