@@ -48,7 +48,8 @@ def as_cleared(store: Store, spec: S) -> S:
     mine = Asked.from_dict(spec.asked)
     if spec.cleared or not spec.identity or not (mine.created or mine.max_tries >= 0):
         return spec
-    theirs = _asked_before(store, spec)
+    committed = known_commit(store, look(store, spec.identity))
+    theirs = asked_of(store, committed, None if committed is not None else find_finished(store, spec.identity))
     if theirs is None or not mine.is_after_clear(theirs):
         return spec
     since = (
@@ -59,12 +60,11 @@ def as_cleared(store: Store, spec: S) -> S:
     return replace(spec, asked={**spec.asked, "clear": clear})
 
 
-def _asked_before(store: Store, spec: JobSpec) -> Asked | None:
-    committed = known_commit(store, look(store, spec.identity))
+def asked_of(store: Store, committed: CommittedWork | None, staged: StagedTransaction | None) -> Asked | None:
+    """Who requested what was committed, else what is staged; None where that is not known."""
     if committed is not None:
         return Asked.from_dict(committed.asked)
-    finished = find_finished(store, spec.identity)
-    started = None if finished is None else read_started(store, finished.identity, finished.attempt)
+    started = None if staged is None else read_started(store, staged.identity, staged.attempt)
     return None if started is None else Asked.from_dict(started.asked)
 
 
@@ -92,8 +92,8 @@ def is_cleared(store: Store, spec: JobSpec, staged: StagedTransaction) -> bool:
     """A person who clears a task wants its work done again: what an earlier run has staged and not committed gives way."""
     if not spec.cleared:
         return False
-    started = read_started(store, staged.identity, staged.attempt)
-    return started is None or Asked.from_dict(started.asked).clear != spec.cleared
+    asked = asked_of(store, None, staged)
+    return asked is None or asked.clear != spec.cleared
 
 
 def require_same_work(store: Store, spec: JobSpec, committed: CommittedWork, *, digest: str) -> None:

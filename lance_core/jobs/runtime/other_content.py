@@ -15,13 +15,12 @@ import logging
 from dataclasses import replace
 from typing import TypeVar
 
-from lance_core.commit.identities import Asked
 from lance_core.io.store import Store
+from lance_core.jobs.runtime.committed_work import asked_of
 from lance_core.jobs.runtime.protocols import JobSource
 from lance_core.jobs.sources.source_files import SourceFile, differing, fingerprint, list_source_files, shown
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import JobSpec, WriteSpec
-from lance_core.publish.attempts import read_started
 from lance_core.publish.decisions import CommittedWork
 from lance_core.publish.model import StagedTransaction
 
@@ -55,7 +54,8 @@ def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction
     source = spec.source if isinstance(spec, (WriteSpec, AddColumnsSpec)) else None
     if source is None or source.callable:
         return
-    known = _known(store, staged, committed)
+    asked = asked_of(store, committed, staged)
+    known = "" if asked is None else asked.source
     files = list_source_files(source) if known else None
     if files is None or fingerprint(files) == known:
         return
@@ -65,13 +65,6 @@ def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction
         "clear the task with on_clear=\"again\", or use another identity (key=, idempotency_key=).",
         spec.kind, spec.identity, where, shown(known), shown(fingerprint(files)) or "no file", _named(known, files),
     )  # fmt: skip
-
-
-def _known(store: Store, staged: StagedTransaction, committed: CommittedWork | None) -> str:
-    if committed is not None:
-        return Asked.from_dict(committed.asked).source
-    started = read_started(store, staged.identity, staged.attempt)
-    return "" if started is None else Asked.from_dict(started.asked).source
 
 
 def _named(known: str, files: tuple[SourceFile, ...]) -> str:
