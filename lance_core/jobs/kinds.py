@@ -24,19 +24,19 @@ class Kind:
     """What a kind of job is made of. Places are `module:name`; a spec's module imports the standard library only.
 
     Work that a commit publishes has a `plan`, a function `(spec, table, runner) -> Plan | None`, which is staged by the one
-    life of all plans. Other work has an `act`, a function `(spec, runner) -> result` that does it by itself: what takes
-    effect at once, and columns, which go on where an attempt that did not finish has ended.
+    life of all plans. What takes effect at once has an `act`, a function `(spec, runner) -> result` that does it by itself.
 
     `report`: a function `(spec, runner) -> Report | None`, None for a spec without `dry_run`. `reexecutes`: its work depends
     on the rows that are there, so a commit may have to do it again. `refresh`: a function that keeps what is still right of
-    such work; without it the work begins again. `replaces_rows`: two of them, neither of which has seen the other's rows,
-    must not share a version.
+    such work; without it the work begins again. `resumes`: a try goes on with the parts of one that did not finish.
+    `replaces_rows`: two of them, neither of which has seen the other's rows, must not share a version.
     """
 
     spec: str
     plan: str = ""
     act: str = ""
     report: str = ""
+    resumes: bool = False
     reexecutes: bool = False
     refresh: str = ""
     replaces_rows: bool = False
@@ -44,7 +44,7 @@ class Kind:
     @property
     def is_staged(self) -> bool:
         """Whether a commit publishes it."""
-        return bool(self.plan) or self.reexecutes
+        return bool(self.plan)
 
 
 _SPECS = "lance_core.jobs.specs"
@@ -54,7 +54,8 @@ _ACTS = "lance_core.jobs.acts"
 KINDS: Mapping[str, Kind] = {
     "add_columns": Kind(
         f"{_SPECS}.edits:AddColumnsSpec",
-        act=f"{_PLANS}.add_columns:add_columns",
+        plan=f"{_PLANS}.add_columns:plan_columns",
+        resumes=True,
         reexecutes=True,
         refresh=f"{_PLANS}.refresh_columns:refresh",
     ),
@@ -164,7 +165,7 @@ def carry_out(spec: JobSpec, runner: Runner) -> JobResult:
     if row.plan:
         from lance_core.jobs.runtime.lifecycle import stage
 
-        return stage(spec, runner, load(row.plan))
+        return stage(spec, runner, load(row.plan), resumes=row.resumes)
     result: JobResult = load(row.act)(spec, runner)
     return result
 

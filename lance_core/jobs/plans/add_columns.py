@@ -15,8 +15,7 @@ would remove by its name what the second has published.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ import pyarrow as pa
 from lance_core.arrow import schema_from_arrow, schema_to_arrow
 from lance_core.arrow_numpy import no_rows
 from lance_core.commit.identities import Asked
-from lance_core.commit.manifests import load_manifest, version_numbers
+from lance_core.commit.manifests import load_manifest
 from lance_core.commit.references import data_paths
 from lance_core.dataset.columns.column_files import FirstId, append_fields
 from lance_core.dataset.columns.evolve import NewColumns
@@ -33,10 +32,7 @@ from lance_core.dataset.write.stage import MAX_ROWS_PER_FILE
 from lance_core.errors import LanceError
 from lance_core.format.fragment import DataFile, Fragment
 from lance_core.format.schema import Schema
-from lance_core.format.version import FileVersion
 from lance_core.io.many import delete_all
-from lance_core.io.resolve import resolve_store
-from lance_core.io.store import Store
 from lance_core.jobs.plans.column_parts import (
     ColumnWork,
     adopt_parts,
@@ -50,33 +46,17 @@ from lance_core.jobs.plans.column_parts import (
 from lance_core.jobs.plans.edit_fragments import existing, group_fragments
 from lance_core.jobs.plans.fill_columns import Filled, existing_names
 from lance_core.jobs.plans.maintained_columns import keep_columns
-from lance_core.jobs.plans.spark_columns import engine_columns, run_in_engine
+from lance_core.jobs.plans.spark_columns import engine_columns, engine_work
 from lance_core.jobs.plans.write_fragments import WriteWork
-from lance_core.jobs.runtime.committed_work import after_clear
-from lance_core.jobs.runtime.failure_record import clear_failure
-from lance_core.jobs.runtime.lifecycle import (
-    abort_after,
-    clear_dead,
-    find_reference,
-    look_at,
-    note_nothing_to_do,
-    on_tick_of,
-    open_attempt,
-    work_of,
-)
-from lance_core.jobs.runtime.lost_files import explain_lost_file
-from lance_core.jobs.runtime.other_content import with_files_as_read, with_files_of
+from lance_core.jobs.runtime.lifecycle import NothingToDoError
 from lance_core.jobs.runtime.progress import clear_progress
-from lance_core.jobs.runtime.protocols import JobSource, Runner, Shape, TableState
+from lance_core.jobs.runtime.protocols import JobSource, PartPlan, Pass, Runner, Shape, TableState, TaskResult, Work
 from lance_core.jobs.runtime.spool import Spool
 from lance_core.jobs.sources.conform import created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
-from lance_core.jobs.specs.identity import random_identity
-from lance_core.publish.abort import ITSELF, AbortRequest, remove_attempt, unused_files
-from lance_core.publish.attempts import list_staged, read_started
+from lance_core.publish.abort import unused_files
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.records import is_same_work, work_digest
-from lance_core.publish.stage import adopt_unfinished, finish_attempt, renew_lease
+from lance_core.publish.stage import finish_attempt
 from lance_core.table.edits import with_columns_moved
 from lance_core.table.field_ids import next_field_id
 from lance_core.table.operations.merge import Merge
@@ -98,70 +78,41 @@ Own = tuple[Fragment, DataFile | None]
 """A fragment as it was read, and the file that was written for it; None for one that was left as it is."""
 
 
-def add_columns(spec: AddColumnsSpec, runner: Runner) -> StagedTransaction:
-    """Stage the columns once; fragments that an earlier try finished are not computed again."""
-    spec = spec if spec.identity else spec.with_identity(random_identity())
-    store = resolve_store(spec.uri, spec.resolved_options())
-    spec = after_clear(store, spec)
-    done = find_reference(store, spec)
-    if done is not None:
-        return done
-    kept = keep_columns(spec, runner)
-    if kept is not None:
-        return kept
-    clear_failure(store, spec.identity)
-    former = _find_unfinished(store, spec)
-    clear_dead(store, spec.identity, spare="" if former is None else former.attempt)
-    table = look_at(store, spec) if former is None else _table_of(store, spec, former)
+def plan_columns(spec: AddColumnsSpec, table: TableState, runner: Runner) -> PartPlan | None:
+    """Check source and columns; None when all of them are there, or are kept (see `maintained_columns`), which is done here.
+
+    InputError, FilterError before anything is written.
+    """
+    if keep_columns(spec, existing(table, spec), runner):
+        return None
+    former, spooled, read_before = table.former, None, ""
+    if former is not None:
+        table = replace(table, manifest=load_manifest(table.store, former.read_version))
+        spooled = None if spec.source is None else read_spool(table.store, former.attempt)
+        read_before = "" if spooled is None else Asked.from_dict(former.asked).source
     source = None if spec.source is None else runner.open_source(spec.source)
-    target = plan_target(spec, existing(table, spec), source, runner)
+    rows = None if source is None else no_rows(spooled_schema(source))
+    snapshot = existing(table, spec)
+    target = target_on(spec, snapshot, rows, runner)
     if not target.part.fields:
         log.info("add_columns %s: every column exists already, and stays as it is", spec.uri)
-        return note_nothing_to_do(store, spec)
-    spec = with_files_of(source, spec)
-    attempt = open_attempt(spec, table) if former is None else _take_over(spec, table, former)
-    with ending(store, attempt):
-        staged = _stage(spec, runner, attempt, existing(table, spec), target, source)
-        return staged if staged is not None else nothing_to_do(store, spec, attempt.attempt)
+        return None
+    tasks = _Tasks(spec, snapshot, target, runner, source)
+    return PartPlan(
+        table=table,
+        source=source,
+        shape=shape_of(spec),
+        then=(Pass(tasks.put_aside), Pass(tasks.compute)),
+        adopt=lambda attempt: _adopt(table, attempt, spooled or ()),
+        finish=lambda attempt: _stage(spec, snapshot, target, attempt),
+        read_before=read_before,
+    )
 
 
-@contextmanager
-def ending(store: Store, attempt: Attempt) -> Iterator[None]:
-    """An attempt that no retry can bring to an end is removed."""
-    try:
-        yield
-    except LanceError as error:
-        lost = explain_lost_file(store, attempt, error)
-        if lost is not None or not error.retryable:
-            abort_after(store, attempt, error)
-        if lost is not None:
-            raise lost from error
-        raise
-
-
-def _take_over(spec: AddColumnsSpec, table: TableState, former: Attempt) -> Attempt:
-    """A new attempt, which goes on with what an unfinished one has finished."""
-    store, known = table.store, Asked.from_dict(former.asked).source
-    if known and read_spool(store, former.attempt) is not None:
-        spec = with_files_as_read(spec, known)
-    attempt = open_attempt(spec, table, adopts=(former.attempt, *former.adopts))
-    attempt = adopt_unfinished(store, attempt)
-    if attempt.adopts:
-        # The source first: parts of two readings of it must not come together.
-        adopt_spool(store, attempt, former.attempt)
-        adopt_parts(store, attempt, read_parts(store, former.attempt))
-    clear_dead(store, spec.identity, spare=attempt.attempt)
-    return attempt
-
-
-def _table_of(store: Store, spec: AddColumnsSpec, former: Attempt) -> TableState:
-    return TableState(store, spec.uri, load_manifest(store, former.read_version))
-
-
-def plan_target(spec: AddColumnsSpec, snapshot: Snapshot, source: JobSource | None, runner: Runner) -> Target:
-    """The columns on a version, checked. InputError, FilterError before anything is written."""
-    rows = None if source is None else no_rows(spooled_schema(source))
-    return target_on(spec, snapshot, rows, runner)
+def _adopt(table: TableState, attempt: Attempt, spooled: Sequence[bytes]) -> None:
+    # The source first: parts of two readings of it must not come together.
+    adopt_spool(table.store, attempt, spooled)
+    adopt_parts(table.store, attempt)
 
 
 def target_on(spec: AddColumnsSpec, snapshot: Snapshot, rows: pa.Table | None, runner: Runner) -> Target:
@@ -182,22 +133,56 @@ def spooled_schema(source: JobSource) -> pa.Schema:
     return source.schema if source.strict_nullability else created_schema(source.schema)
 
 
-def _stage(
-    spec: AddColumnsSpec, runner: Runner, attempt: Attempt, snapshot: Snapshot, target: Target, source: JobSource | None
-) -> StagedTransaction | None:
-    """None when every fragment stays as it is."""
-    store, manifest = snapshot.store, snapshot.manifest
-    on_tick = on_tick_of(store, attempt)
-    renew_lease(store, attempt)
-    spool = None if source is None else _put_aside(spec, runner, attempt, source, manifest.file_version)
-    finished = read_parts(store, attempt.attempt)
-    left = [fragment for fragment in manifest.fragments if fragment.id not in finished]
-    log.info("add_columns %s: %d of %d fragments are done", spec.uri, len(finished), len(finished) + len(left))
-    if left and spec.engine != "lance":
-        run_in_engine(
-            spec, snapshot, left, target.part, runner, attempt=attempt.attempt, shape=shape_of(spec), on_tick=on_tick
+@dataclass(frozen=True)
+class _Tasks:
+    """The passes of a plan: the source's rows are put aside, once for all tries; then a file for each fragment left."""
+
+    spec: AddColumnsSpec
+    snapshot: Snapshot
+    target: Target
+    runner: Runner
+    source: JobSource | None
+
+    def put_aside(self, attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
+        if self.source is None or read_spool(self.snapshot.store, attempt.attempt) is not None:
+            return None
+        schema = self._spooled(self.source)
+        work = WriteWork(
+            uri=self.spec.uri,
+            storage_options=self.spec.resolved_options(),
+            attempt=attempt.attempt,
+            schema=schema,
+            target=schema_to_arrow(schema),
+            version=self.snapshot.manifest.file_version,
+            max_rows_per_file=MAX_ROWS_PER_FILE,
+            max_bytes_per_file=None,
+            progress_seconds=self.spec.progress_seconds,
         )
-    elif left:
+        return self.source, work
+
+    def _spooled(self, source: JobSource) -> Schema:
+        return schema_from_arrow(spooled_schema(source), version=self.snapshot.manifest.file_version)
+
+    def _spool(self, attempt: Attempt, results: Sequence[TaskResult]) -> Spool | None:
+        """The rows that were put aside, by these tasks or an earlier try."""
+        if self.source is None:
+            return None
+        store, version = self.snapshot.store, self.snapshot.manifest.file_version
+        fragments = None if results else read_spool(store, attempt.attempt)
+        if fragments is None:
+            fragments = record_spool(store, attempt.attempt, [data for result in results for data in result.fragments])
+        return Spool(self.spec.uri, self.spec.resolved_options(), self._spooled(self.source), version.text, fragments)
+
+    def compute(self, attempt: Attempt, results: Sequence[TaskResult]) -> tuple[JobSource, Work] | None:
+        spec, fragments = self.spec, self.snapshot.manifest.fragments
+        spool = self._spool(attempt, results)
+        finished = read_parts(self.snapshot.store, attempt.attempt)
+        left = [fragment for fragment in fragments if fragment.id not in finished]
+        log.info("add_columns %s: %d of %d fragments are done", spec.uri, len(finished), len(finished) + len(left))
+        if not left:
+            return None
+        if spec.engine != "lance":
+            return engine_work(spec, self.snapshot, left, self.target.part, self.runner, attempt=attempt.attempt)
         groups = group_fragments(left, rows=spec.rows_per_task)
         work = ColumnWork(
             uri=spec.uri,
@@ -206,30 +191,37 @@ def _stage(
             version=attempt.read_version,
             groups=groups,
             columns=columns_of(spec),
-            part=target.part,
+            part=self.target.part,
             spool=spool,
             batch_size=spec.batch_size,
             progress_seconds=spec.progress_seconds,
         )
-        runner.run(work, runner.open_tasks(len(groups)), shape_of(spec), on_tick)
-    if left:
-        finished = read_parts(store, attempt.attempt)
+        return self.runner.open_tasks(len(groups)), work
+
+
+def _stage(spec: AddColumnsSpec, snapshot: Snapshot, target: Target, attempt: Attempt) -> StagedTransaction:
+    """All that is on record, as one operation. NothingToDoError when every fragment stays as it is."""
+    finished = read_parts(snapshot.store, attempt.attempt)
     _log_filled(spec, finished.values())
-    files = {number: done.file for number, done in finished.items()}
-    require_all(manifest.fragments, files)
-    if all(file is None for file in files.values()) and existing_names(snapshot, target.part):
-        return None
-    operation = merge_of(manifest.fragments, target, files)
-    transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=dict(spec.properties))
-    staged = finish_columns(store, attempt, transaction, files)
+    staged = finish_columns(spec, snapshot, target, attempt, {number: part.file for number, part in finished.items()})
     log.info("staged %s: %s for %d fragments", staged.identity, ", ".join(target.new.fields.names), len(finished))
     return staged
 
 
 def finish_columns(
-    store: Store, attempt: Attempt, transaction: Transaction, files: Mapping[int, DataFile | None]
+    spec: AddColumnsSpec, snapshot: Snapshot, target: Target, attempt: Attempt, files: Mapping[int, DataFile | None]
 ) -> StagedTransaction:
-    """Stage them, and remove what the attempt wrote besides."""
+    """Stage the files, and remove what the attempt wrote besides. NothingToDoError when every fragment stays as it is."""
+    store, fragments = snapshot.store, snapshot.manifest.fragments
+    missing = [fragment.id for fragment in fragments if fragment.id not in files]
+    if missing:
+        raise LanceError(f"no file was written for fragment(s) {missing[:5]}, so nothing is staged")
+    if existing_names(snapshot, target.part) and all(file is None for file in files.values()):
+        raise NothingToDoError
+    changed = tuple(item if (file := files[item.id]) is None else with_columns_moved(item, file) for item in fragments)
+    nullable = all(item.nullable for item in target.part.top_level)
+    operation = Merge(changed, target.schema, preserves_nullability=nullable)
+    transaction = Transaction(attempt.read_version, attempt.identity, operation, properties=dict(spec.properties))
     unused = unused_files(store, attempt.attempt, keep=frozenset(data_paths(transaction, writers=(attempt.attempt,))))
     size = sum(map(bytes_of, files.values()))
     has_more = bool(unused or attempt.adopts)
@@ -251,66 +243,6 @@ def _log_filled(spec: AddColumnsSpec, parts: Iterable[Filled]) -> None:
             "computed again by each run",
             spec.uri, tried, filled,
         )  # fmt: skip
-
-
-def nothing_to_do(store: Store, spec: AddColumnsSpec, attempt: str) -> StagedTransaction:
-    """Every fragment stays as it is: the identity counts as committed, and the attempt goes."""
-    # Noted first: a kill in between leaves what garbage collection knows as committed.
-    nothing = note_nothing_to_do(store, spec)
-    remove_attempt(store, (spec.identity, attempt), AbortRequest(ITSELF, committed_too=True))
-    clear_progress(store, attempt)
-    return nothing
-
-
-def _put_aside(spec: AddColumnsSpec, runner: Runner, attempt: Attempt, source: JobSource, version: FileVersion) -> Spool:
-    """The source's rows, once for all tries of the attempt."""
-    store = resolve_store(spec.uri, spec.resolved_options())
-    schema = schema_from_arrow(spooled_schema(source), version=version)
-    fragments = read_spool(store, attempt.attempt)
-    if fragments is None:
-        work = WriteWork(
-            uri=spec.uri,
-            storage_options=spec.resolved_options(),
-            attempt=attempt.attempt,
-            schema=schema,
-            target=schema_to_arrow(schema),
-            version=version,
-            max_rows_per_file=MAX_ROWS_PER_FILE,
-            max_bytes_per_file=None,
-            progress_seconds=spec.progress_seconds,
-        )
-        results = runner.run(work, source, shape_of(spec), on_tick_of(store, attempt))
-        fragments = record_spool(store, attempt.attempt, [data for result in results for data in result.fragments])
-    return Spool(spec.uri, spec.resolved_options(), schema, version.text, fragments)
-
-
-def require_all(fragments: Sequence[Fragment], done: Container[int]) -> None:
-    """LanceError when nothing is known of what became of a fragment."""
-    missing = [fragment.id for fragment in fragments if fragment.id not in done]
-    if missing:
-        raise LanceError(f"no file was written for fragment(s) {missing[:5]}, so nothing is staged")
-
-
-def merge_of(fragments: Sequence[Fragment], target: Target, files: Mapping[int, DataFile | None]) -> Merge:
-    """The operation that adds each file to its fragment."""
-    require_all(fragments, files)
-    changed = tuple(item if (file := files[item.id]) is None else with_columns_moved(item, file) for item in fragments)
-    nullable = all(item.nullable for item in target.part.top_level)
-    return Merge(changed, target.schema, preserves_nullability=nullable)
-
-
-def _find_unfinished(store: Store, spec: AddColumnsSpec) -> Attempt | None:
-    """The newest attempt of this very work that never finished, on a version that can still be read."""
-    digest = work_digest(work_of(spec))
-    for entry in reversed(list_staged(store, identity=spec.identity)):
-        attempt = read_started(store, entry.identity, entry.attempt)
-        if attempt is None or entry.state not in ("running", "expired"):
-            continue
-        is_same = is_same_work(attempt.digest, digest)
-        if is_same and attempt.read_version in version_numbers(store):
-            log.info("add_columns %s: going on with what attempt %s has finished", spec.uri, attempt.attempt)
-            return attempt
-    return None
 
 
 def shape_of(spec: AddColumnsSpec) -> Shape:

@@ -205,13 +205,7 @@ def bytes_of(file: DataFile | None) -> int:
 
 def read_parts(store: Store, attempt: str) -> dict[int, Filled]:
     """Fragment id -> what was made of it, for every fragment on record whose file is there."""
-    folder = f"{PROGRESS}/{attempt}"
-    names = [name for name in store.list_names(f"{folder}/") if name.startswith("part.")]
-    own = [f"{folder}/{name}" for name in names if name.split(".")[1].isdigit()]
-    records = [record for record in each(store, own, read_record) if record is not None]
-    adopted = read_record(store, f"{folder}/{_ADOPTED}") if _ADOPTED in names else None
-    records = [*([] if adopted is None else adopted["parts"]), *records]
-    found = {int(record["fragment"]): _part_of(record) for record in records}
+    found = _recorded(store, attempt)
     there = each(store, [part.file for part in found.values()], _is_there)
     for (number, _), whole in zip([*found.items()], there, strict=True):
         if not whole:
@@ -220,21 +214,34 @@ def read_parts(store: Store, attempt: str) -> dict[int, Filled]:
     return found
 
 
-def adopt_parts(store: Store, attempt: Attempt, parts: Mapping[int, Filled]) -> None:
-    """Put on record, all at once, what the attempts that this one adopts have made of which fragment."""
+def _recorded(store: Store, attempt: str) -> dict[int, Filled]:
+    folder = f"{PROGRESS}/{attempt}"
+    names = [name for name in store.list_names(f"{folder}/") if name.startswith("part.")]
+    own = [f"{folder}/{name}" for name in names if name.split(".")[1].isdigit()]
+    records = [record for record in each(store, own, read_record) if record is not None]
+    adopted = read_record(store, f"{folder}/{_ADOPTED}") if _ADOPTED in names else None
+    records = [*([] if adopted is None else adopted["parts"]), *records]
+    return {int(record["fragment"]): _part_of(record) for record in records}
+
+
+def adopt_parts(store: Store, attempt: Attempt, parts: Mapping[int, Filled] | None = None) -> None:
+    """Put on record, all at once, what the attempts that this one adopts have made of which fragment: these parts, or those
+    that the newest of them has on record."""
+    if not attempt.adopts:
+        return
+    parts = _recorded(store, attempt.adopts[0]) if parts is None else parts
     adopted = {
         number: part
         for number, part in parts.items()
         if part.file is None or is_of_any(data_path(part.file.path), attempt.adopts)
     }
-    if adopted and attempt.adopts:
+    if adopted:
         records = [_record_of(Fragment(number, (), 0), part) for number, part in adopted.items()]
         write_record(store, f"{PROGRESS}/{attempt.attempt}/{_ADOPTED}", {"parts": records})
 
 
-def adopt_spool(store: Store, attempt: Attempt, former: str) -> None:
+def adopt_spool(store: Store, attempt: Attempt, spooled: Sequence[bytes]) -> None:
     """Go on with the source as a former attempt has put it aside, if all of that is there."""
-    spooled = read_spool(store, former) or ()
     paths = [*fragment_paths(decode_fragment(data) for data in spooled)]
     if spooled and all(is_of_any(path, attempt.adopts) for path in paths) and not missing(store, paths):
         record_spool(store, attempt.attempt, spooled)

@@ -5,7 +5,7 @@
     add_columns {"words": "length(text)"}, maintained    declare "words", where it is not; refresh it
     add_columns {"words": "length(text)"}, if_exists="fill", where "words" is declared as just that    refresh it
 
-Both are published by the job, as a refresh is: what comes back is the reference to work that needs no commit.
+Both are published by the job, as a refresh is: nothing is left to be staged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import fields
 import pyarrow as pa
 
 from lance_core.computed.declaration import Declaration, declaration_of
-from lance_core.dataset.snapshot.snapshot import Snapshot, open_snapshot
+from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError
 from lance_core.format.declared import declared_fields
 from lance_core.jobs.declared_columns import declare_column
@@ -26,24 +26,22 @@ from lance_core.jobs.runtime.protocols import Runner
 from lance_core.jobs.specs.columns import RefreshColumnsSpec
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.jobs.specs.spec import JobSpec
-from lance_core.publish.model import StagedTransaction
 
 
-def keep_columns(spec: AddColumnsSpec, runner: Runner) -> StagedTransaction | None:
-    """Refresh the columns where the job is to keep them, or to fill what is declared; None where it is to do neither.
+def keep_columns(spec: AddColumnsSpec, snapshot: Snapshot, runner: Runner) -> bool:
+    """Refresh the columns where the job is to keep them, or to fill what is declared; False where it is to do neither.
 
     InputError for a column that is not declared as the job computes it.
     """
     if not (spec.maintained or spec.if_exists == "fill") or spec.source is not None or spec.engine != "lance":
-        return None
-    snapshot = open_snapshot(spec.uri, storage_options=spec.resolved_options())
+        return False
     kinds = _kinds(spec, snapshot)
     known = {item.name: declaration_of(item) for item in declared_fields(snapshot.manifest.schema) if item.name in kinds}
     if spec.maintained:
         for name, kind in kinds.items():
             _declare(spec, snapshot, name, kind, known.get(name))
     elif known.keys() != kinds.keys() or not all(_is_same(spec, name, found) for name, found in known.items()):
-        return None  # what is declared otherwise is refused there
+        return False  # what is declared otherwise is refused there
     common = {item.name: getattr(spec, item.name) for item in fields(JobSpec)}
     functions = () if spec.function is None else (spec.function,)
     refresh = RefreshColumnsSpec(
@@ -53,7 +51,8 @@ def keep_columns(spec: AddColumnsSpec, runner: Runner) -> StagedTransaction | No
         rows_per_task=spec.rows_per_task,
         progress_seconds=spec.progress_seconds,
     )
-    return refresh_as(spec, refresh, runner)
+    refresh_as(spec, refresh, runner)
+    return True
 
 
 def _kinds(spec: AddColumnsSpec, snapshot: Snapshot) -> Mapping[str, pa.DataType | None]:

@@ -26,26 +26,15 @@ from lance_core.io.store import Store
 from lance_core.jobs.plans.add_columns import (
     Own,
     Target,
-    ending,
     finish_columns,
-    merge_of,
-    nothing_to_do,
-    require_all,
     shape_of,
     target_on,
 )
-from lance_core.jobs.plans.column_parts import (
-    adopt_parts,
-    compute_part,
-    read_parts,
-)
+from lance_core.jobs.plans.column_parts import adopt_parts, compute_part, read_parts
 from lance_core.jobs.plans.edit_fragments import existing
 from lance_core.jobs.plans.fill_columns import Filled, existing_names
-from lance_core.jobs.plans.spark_columns import run_in_engine
-from lance_core.jobs.runtime.lifecycle import (
-    look_at,
-    open_attempt,
-)
+from lance_core.jobs.plans.spark_columns import engine_work
+from lance_core.jobs.runtime.lifecycle import NothingToDoError, ending, look_at, note_nothing_to_do, open_attempt
 from lance_core.jobs.runtime.progress import clear_progress
 from lance_core.jobs.runtime.protocols import JobSource, Runner
 from lance_core.jobs.sources.open_source import LocalSource
@@ -73,12 +62,15 @@ def refresh(store: Store, spec: AddColumnsSpec, ref: StagedTransaction, runner: 
     rows = None if source is None else _rows_of(source)
     target = target_on(spec, existing(table, spec), rows, runner)
     if not target.part.fields:
-        return nothing_to_do(store, spec, ref.attempt)
+        return note_nothing_to_do(store, spec, attempt=ref.attempt)
     attempt = open_attempt(spec, table, adopts=staged_writers(before, ref.attempt))
-    with ending(store, attempt):
-        kept = _kept_files(before, attempt.adopts, existing(table, spec), target)
-        adopt_parts(store, attempt, {number: Filled(file, 0, 0) for number, file in kept.items()})
-        staged = _fill_in(spec, runner, attempt, existing(table, spec), target, kept)
+    try:
+        with ending(store, attempt, may_resume=True):
+            kept = _kept_files(before, attempt.adopts, existing(table, spec), target)
+            adopt_parts(store, attempt, {number: Filled(file, 0, 0) for number, file in kept.items()})
+            staged = _fill_in(spec, runner, attempt, existing(table, spec), target, kept)
+    except NothingToDoError:
+        staged = note_nothing_to_do(store, spec, attempt=attempt.attempt)
     clear_progress(store, ref.attempt)
     return staged
 
@@ -115,24 +107,17 @@ def _fill_in(
     store, files = snapshot.store, dict(kept)
     computed = [fragment for fragment in snapshot.manifest.fragments if fragment.id not in files]
     if computed and spec.engine != "lance":
-        run_in_engine(spec, snapshot, computed, target.part, runner, attempt=attempt.attempt, shape=shape_of(spec))
+        source, work = engine_work(spec, snapshot, computed, target.part, runner, attempt=attempt.attempt)
+        runner.run(work, source, shape_of(spec), lambda: None)
         files.update({number: done.file for number, done in read_parts(store, attempt.attempt).items()})
     elif computed:
         for fragment in computed:
             files[fragment.id] = compute_part(
                 snapshot, fragment, target.part, target.new, attempt=attempt.attempt, batch_size=spec.batch_size
             ).file
-    require_all(snapshot.manifest.fragments, files)
-    if existing_names(snapshot, target.part) and all(file is None for file in files.values()):
-        return nothing_to_do(store, spec, attempt.attempt)
+    staged = finish_columns(spec, snapshot, target, attempt, files)
     log.info("add_columns %s on version %d: %d fragments filled in", spec.uri, snapshot.version, len(computed))
-    transaction = Transaction(
-        snapshot.version,
-        attempt.identity,
-        merge_of(snapshot.manifest.fragments, target, files),
-        properties=dict(spec.properties),
-    )
-    return finish_columns(store, attempt, transaction, files)
+    return staged
 
 
 def _filled_files(store: Store, before: Transaction, own: Mapping[int, Own], part: Schema) -> dict[int, Own]:

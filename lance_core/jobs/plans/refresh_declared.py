@@ -65,11 +65,14 @@ def refresh_columns(spec: RefreshColumnsSpec, runner: Runner) -> StagedTransacti
         return Report(spec.kind, _estimate(store, spec))
     spec = after_clear(store, spec if spec.identity else spec.with_identity(random_identity()))
     done = find_reference(store, spec)
-    return refresh_as(spec, spec, runner) if done is None else done
+    if done is not None:
+        return done
+    refresh_as(spec, spec, runner)
+    return note_nothing_to_do(store, spec)
 
 
-def refresh_as(spec: JobSpec, refresh: RefreshColumnsSpec, runner: Runner) -> StagedTransaction:
-    """Refresh as the work of a job, whose identity counts as committed then; the reference to it."""
+def refresh_as(spec: JobSpec, refresh: RefreshColumnsSpec, runner: Runner) -> None:
+    """Refresh as the work of a job, whose identity is to count as committed then."""
     store = resolve_store(refresh.uri, refresh.resolved_options())
     work = _work(refresh)
     workers: Workers = HereWorkers(loader(refresh.functions, held=runner.functions), work)
@@ -79,7 +82,6 @@ def refresh_as(spec: JobSpec, refresh: RefreshColumnsSpec, runner: Runner) -> St
     write_record(store, report, identity=spec.identity, task=task_of(refresh.asked))
     for line in report_lines(report.to_dict()):
         log.info("%s: %s", refresh.uri, line)
-    return note_nothing_to_do(store, spec)
 
 
 def task_of(asked: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ from lance_core.jobs.plans.column_parts import bytes_of, put_filled, put_on_reco
 from lance_core.jobs.plans.edit_fragments import group_fragments, part_of
 from lance_core.jobs.plans.fill_columns import Filled, Mask, existing_names, fill_with, reconciled, rows_to_fill
 from lance_core.jobs.runtime.progress import ProgressReport
-from lance_core.jobs.runtime.protocols import ROW, JobSource, Runner, Shape, TaskResult
+from lance_core.jobs.runtime.protocols import ROW, JobSource, Runner, TaskResult, Work
 from lance_core.jobs.sources.conform import Conformer, created_schema
 from lance_core.jobs.specs.edits import AddColumnsSpec
 from lance_core.pages.rows import RowSelection
@@ -238,26 +238,17 @@ def engine_columns(spec: AddColumnsSpec, snapshot: Snapshot, runner: Runner) -> 
     return reconciled(new, snapshot, if_exists=spec.if_exists, keeps_reads=True)
 
 
-def run_in_engine(
-    spec: AddColumnsSpec,
-    snapshot: Snapshot,
-    fragments: Sequence[Fragment],
-    part: Schema,
-    runner: Runner,
-    *,
-    attempt: str,
-    shape: Shape,
-    on_tick: object = None,
-) -> None:
-    """Evaluate the columns for these fragments; each has its record afterwards."""
+def engine_work(
+    spec: AddColumnsSpec, snapshot: Snapshot, fragments: Sequence[Fragment], part: Schema, runner: Runner, *, attempt: str
+) -> tuple[JobSource, Work]:
+    """What evaluates the columns for these fragments, and what puts each on record."""
     groups = group_fragments(fragments, rows=spec.rows_per_task)
     work = WriteColumns(
         spec.uri, spec.resolved_options(), attempt, snapshot.version, part, progress_seconds=spec.progress_seconds
     )
-    tick = on_tick if callable(on_tick) else (lambda: None)
     fills = part if existing_names(snapshot, part) else None
     wanted = {name: sql for name, sql in spec.columns.items() if any(item.name == name for item in part.top_level)}
-    runner.run(work, _open(spec, snapshot, groups, runner, wanted, attempt=attempt, fills=fills), shape, tick)
+    return _open(spec, snapshot, groups, runner, wanted, attempt=attempt, fills=fills), work
 
 
 def _open(

@@ -3,7 +3,8 @@
 ::
 
     find_done      was this identity committed, or is it staged and whole?      -> its reference, nothing is written again
-    clear_dead     attempts of this identity that never finished             -> aborted, their files found by name
+    clear_before   attempts of this identity that never finished             -> aborted, their files found by name
+    adopt          what one of them has put on record part by part           -> kept where its kind resumes (`PartPlan`)
     begin ... run  a new attempt; every file it writes carries its id
     reconcile      rows the tasks read = rows they wrote = rows in fragments, else nothing is staged
     finish         the staged transaction; or, when anything fails, abort: the attempt's files are removed
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -25,29 +26,31 @@ from lance_core.commit.identities import Asked
 from lance_core.commit.manifests import latest_version, load_manifest, version_numbers
 from lance_core.commit.put_manifest import require_put_if_absent
 from lance_core.commit.references import data_paths
-from lance_core.errors import CommitStateUnknownError, IncompatibleConflictError, LanceError, NotFoundError
+from lance_core.errors import (
+    CommitStateUnknownError,
+    IncompatibleConflictError,
+    LanceError,
+    NotFoundError,
+    RetryableConflictError,
+    StoreError,
+)
+from lance_core.io.paths import UNFINISHED_GONE
 from lance_core.io.resolve import resolve_store
 from lance_core.io.store import Store
-from lance_core.jobs.runtime.committed_work import (
-    NOT_THE_WORK,
-    after_clear,
-    is_cleared,
-    require_same_work,
-)
+from lance_core.jobs.runtime.committed_work import NOT_THE_WORK, after_clear, is_cleared, require_same_work
 from lance_core.jobs.runtime.failure_record import clear_failure, failure_path
-from lance_core.jobs.runtime.lost_files import explain_lost_file
 from lance_core.jobs.runtime.other_content import warn_of_other_content, with_files_of
 from lance_core.jobs.runtime.progress import Ticker, clear_progress, list_notes, read_progress, started_tasks
-from lance_core.jobs.runtime.protocols import JobSource, Plan, Runner, StagedOperation, TableState, TaskResult
+from lance_core.jobs.runtime.protocols import JobSource, PartPlan, Plan, Runner, StagedOperation, TableState, TaskResult
 from lance_core.jobs.specs.identity import random_identity
 from lance_core.jobs.specs.spec import JobSpec
 from lance_core.publish.abort import ITSELF, AbortRequest, abort_attempt, remove_attempt, remove_attempts, remove_unused
-from lance_core.publish.attempts import STARTED, find_finished, started_keys
+from lance_core.publish.attempts import STARTED, find_finished, is_over, read_started, started_keys
 from lance_core.publish.decisions import CommittedWork, last_of, look, say_committed
 from lance_core.publish.history import find_committed, known_commit
 from lance_core.publish.model import Attempt, StagedTransaction
-from lance_core.publish.records import work_digest
-from lance_core.publish.stage import begin, committed_reference, finish_attempt, is_whole, renew_lease
+from lance_core.publish.records import is_same_work, work_digest
+from lance_core.publish.stage import adopt_unfinished, begin, committed_reference, finish_attempt, is_whole, renew_lease
 from lance_core.publish.table_id import require_known_records, table_id_of
 from lance_core.table.transaction import Transaction
 
@@ -61,7 +64,7 @@ SECOND_PASS = 1_000_000
 """Partition numbers of a plan's second pass begin here, those of a third at twice that."""
 
 S = TypeVar("S", bound=JobSpec)
-PlanJob = Callable[[S, TableState, Runner], Plan | None]
+PlanJob = Callable[[S, TableState, Runner], Plan | PartPlan | None]
 """None: there is nothing to do."""
 
 
@@ -112,21 +115,35 @@ def _is_unjudgeable(store: Store, staged: StagedTransaction) -> bool:
     known = set(version_numbers(store))
     if known.issuperset(range(staged.read_version + 1, max(known, default=0))):
         return False
-    log.info(
-        "%s was planned on version %d, and later versions were removed since: staging again",
-        staged.identity,
-        staged.read_version,
-    )
+    what = "%s was planned on version %d, and later versions were removed since: staging again"
+    log.info(what, staged.identity, staged.read_version)
     return True
 
 
-def clear_before(store: Store, identity: str) -> None:
-    """What earlier tries have left: a failure, and attempts that have not finished. One listing where there is nothing."""
+def clear_before(store: Store, spec: JobSpec, *, resumes: bool = False) -> Attempt | None:
+    """What earlier tries have left: a failure, and attempts that have not finished. One listing where there is nothing.
+
+    `resumes`: the newest of those that are of this very work, on a version that can still be read, is spared and returned.
+    """
     names = store.list_names(f"{naming.STAGED}/")
-    if failure_path(identity).rpartition("/")[2] in names:
-        clear_failure(store, identity)
-    if any(key is not None and key[0] == identity for key in (naming.parse_attempt_record(name, STARTED) for name in names)):
-        clear_dead(store, identity)
+    if failure_path(spec.identity).rpartition("/")[2] in names:
+        clear_failure(store, spec.identity)
+    keys = [key for key in (naming.parse_attempt_record(name, STARTED) for name in names) if key is not None]
+    keys = [key for key in keys if key[0] == spec.identity]
+    former = _find_former(store, spec, keys) if resumes and keys else None
+    _abort_dead(store, spec.identity, [key for key in keys if former is None or key[1] != former.attempt])
+    return former
+
+
+def _find_former(store: Store, spec: JobSpec, keys: Sequence[tuple[str, str]]) -> Attempt | None:
+    state, digest = look(store, spec.identity), work_digest(work_of(spec))
+    begun = [read_started(store, *key) for key in keys if state.is_open(key[1])]
+    alike = [attempt for attempt in begun if attempt is not None and is_same_work(attempt.digest, digest)]
+    there = version_numbers(store) if alike else ()
+    former = max((item for item in alike if item.read_version in there), key=lambda item: item.started, default=None)
+    if former is not None:
+        log.info("%s %s: going on with what attempt %s has finished", spec.kind, spec.uri, former.attempt)
+    return former
 
 
 def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
@@ -135,7 +152,10 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
     A stale writer of such an attempt that still runs is refused when it tries to finish, or handed the reference of its
     retry.
     """
-    keys = [key for key in started_keys(store, identity) if key[1] != spare]
+    return _abort_dead(store, identity, [key for key in started_keys(store, identity) if key[1] != spare])
+
+
+def _abort_dead(store: Store, identity: str, keys: Sequence[tuple[str, str]]) -> list[str]:
     if not keys:
         return []
     finished = find_finished(store, identity)
@@ -149,20 +169,39 @@ def clear_dead(store: Store, identity: str, *, spare: str = "") -> list[str]:
     return [*removed]
 
 
-def stage(spec: S, runner: Runner, plan_job: PlanJob[S]) -> StagedTransaction:
+def stage(spec: S, runner: Runner, plan_job: PlanJob[S], *, resumes: bool = False) -> StagedTransaction:
     """Carry out a staging spec exactly once; the reference to what waits for its commit.
 
-    Raises what planning refuses (nothing was written then), what a task refused, or what the engine raised (the attempt is
-    aborted then). RetryableConflictError when the attempt was withdrawn in the meantime.
+    `resumes`: a try goes on with what an earlier one that did not finish has put on record (see `PartPlan`).
+
+    Raises what planning refuses (nothing was written then), what a task refused, or what the engine raised (see `ending`).
+    RetryableConflictError when the attempt was withdrawn in the meantime.
     """
     if not spec.identity:
         spec = spec.with_identity(random_identity())
     store = resolve_store(spec.uri, spec.resolved_options())
     spec = after_clear(store, spec)
-    if last_of(store, spec.identity) is None:
-        return stage_new(store, spec, runner, plan_job, is_free=True)
-    done = find_reference(store, spec)
-    return done if done is not None else stage_new(store, spec, runner, plan_job)
+    # Free: without a decision of its own; whether one is folded is asked behind the attempt's record.
+    is_free = not resumes and last_of(store, spec.identity) is None
+    done = None if is_free else find_reference(store, spec)
+    if done is not None:
+        return done
+    table = look_at(store, spec)
+    table = replace(table, former=clear_before(store, spec, resumes=resumes))
+    plan = plan_job(spec, table, runner)
+    if plan is None:
+        return _note_committed(store, spec) if table.former is None else note_nothing_to_do(store, spec)
+    attempt = _begin(spec, plan, is_free=is_free)
+    if is_free and not attempt.is_first:
+        done = find_reference(store, spec)
+        if done is not None:
+            abort_after(store, attempt, NothingToDoError())
+            return done
+    try:
+        with ending(store, attempt, may_resume=resumes):
+            return _carry_out(store, runner, plan, attempt)
+    except NothingToDoError:
+        return note_nothing_to_do(store, spec, attempt=attempt.attempt)
 
 
 def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
@@ -176,51 +215,84 @@ def find_reference(store: Store, spec: JobSpec) -> StagedTransaction | None:
     return done.staged
 
 
-def stage_new(store: Store, spec: S, runner: Runner, plan_job: PlanJob[S], *, is_free: bool = False) -> StagedTransaction:
-    """`stage` for a caller that has found out by `find_reference` that the work is not done. `is_free`: that its identity
-    has no decision of its own; whether one is folded is asked behind the attempt's record."""
-    table = look_at(store, spec)
-    clear_before(store, spec.identity)
-    plan = plan_job(spec, table, runner)
-    if plan is None:
-        return _note_committed(store, spec)
-    attempt = open_attempt(with_files_of(plan.source, spec), plan.table, is_free=is_free)
-    if is_free and not attempt.is_first:
-        done = find_reference(store, spec)
-        if done is not None:
-            abort_after(store, attempt, NothingToDoError())
-            return done
-    try:
-        on_tick = on_tick_of(store, attempt)
-        results = [*runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)]
+def _begin(spec: JobSpec, plan: Plan | PartPlan, *, is_free: bool) -> Attempt:
+    """The attempt of a plan, with the parts of an earlier one that it goes on with."""
+    store, former = plan.table.store, plan.table.former
+    if former is None or not isinstance(plan, PartPlan):
+        return open_attempt(with_files_of(plan.source, spec), plan.table, is_free=is_free)
+    spec = with_files_of(plan.source, spec, known=plan.read_before)
+    attempt = adopt_unfinished(store, open_attempt(spec, plan.table, adopts=(former.attempt, *former.adopts)))
+    if attempt.adopts:
+        plan.adopt(attempt)
+    clear_dead(store, spec.identity, spare=attempt.attempt)
+    return attempt
+
+
+def _carry_out(store: Store, runner: Runner, plan: Plan | PartPlan, attempt: Attempt) -> StagedTransaction:
+    on_tick, results = on_tick_of(store, attempt), list[TaskResult]()
+    if isinstance(plan, Plan):
+        results += runner.run(plan.make_work(attempt), plan.source, plan.shape, on_tick)
         if plan.spools:
             written = sum(result.rows for result in results)
             reconcile(results, fragment_rows=written, source_rows=plan.source.num_rows)
-        for more in plan.then:
-            made = more.make(attempt, results)
-            if made is not None:
-                results += runner.run(made[1], made[0], replace(plan.shape, num_partitions=None), on_tick)
-        return close_attempt(
-            store,
-            attempt,
-            results,
-            conclude=plan.conclude,
-            properties=plan.properties,
-            source=None if plan.spools else plan.source,
-            spooled=SECOND_PASS if plan.spools else 0,
-        )
+    for more in plan.then:
+        made = more.make(attempt, results)
+        if made is not None:
+            results += runner.run(made[1], made[0], replace(plan.shape, num_partitions=None), on_tick)
+    if isinstance(plan, PartPlan):
+        return plan.finish(attempt)
+    return close_attempt(
+        store,
+        attempt,
+        results,
+        conclude=plan.conclude,
+        properties=plan.properties,
+        source=None if plan.spools else plan.source,
+        spooled=SECOND_PASS if plan.spools else 0,
+    )
+
+
+@contextmanager
+def ending(store: Store, attempt: Attempt, *, may_resume: bool = False) -> Iterator[None]:
+    """An attempt that fails is aborted; where a further try may resume it, only if none can bring it to an end."""
+    try:
+        yield
     except NothingToDoError:
-        done = note_nothing_to_do(store, spec)
-        remove_attempt(store, (attempt.identity, attempt.attempt), AbortRequest(ITSELF, committed_too=True))
-        clear_progress(store, attempt.attempt)
-        return done
+        raise
     except BaseException as error:
         # BaseException: a signal that stops the driver must not leave files behind either.
-        lost = explain_lost_file(store, attempt, error)
-        abort_after(store, attempt, error)
+        lost = _explain_lost_file(store, attempt, error)
+        if lost is not None or not may_resume or (isinstance(error, LanceError) and not error.retryable):
+            abort_after(store, attempt, error)
         if lost is not None:
             raise lost from error
         raise
+
+
+def _explain_lost_file(store: Store, attempt: Attempt, error: BaseException) -> RetryableConflictError | None:
+    """What to raise where a file vanished because the attempt was aborted, or the version it read was removed: both end well
+    when the task runs again, so neither may look like a damaged table. Ask before the attempt's records go."""
+    if not (isinstance(error, NotFoundError) or (isinstance(error, StoreError) and error.operation == UNFINISHED_GONE)):
+        return None
+    who, version = f"attempt {attempt.attempt} of {attempt.identity}", attempt.read_version
+    try:
+        if is_over(store, attempt.identity, attempt.attempt):
+            return RetryableConflictError(
+                f"{store.uri}: {who} was aborted while it ran, by a further try of its task, an abort or garbage "
+                f"collection, and its files are gone ({error})",
+                uri=store.uri,
+                cure="Run the task again: it first checks what the other try has done.",
+            )
+        if version and version not in version_numbers(store):
+            return RetryableConflictError(
+                f"{store.uri}: a cleanup removed version {version} while {who} read it ({error})",
+                uri=store.uri,
+                version=version,
+                cure="Run the task again, and keep versions for longer than its work takes.",
+            )
+    except LanceError:
+        pass  # the store fails: the error itself says more
+    return None
 
 
 def open_attempt(spec: JobSpec, table: TableState, *, adopts: Sequence[str] = (), is_free: bool = False) -> Attempt:
@@ -263,47 +335,24 @@ def close_attempt(
 
     Partitions below `spooled` only put rows aside: their files go.
     """
+    notes: Sequence[str] | None = None
     with Ticker(_RENEW_SECONDS, lambda: _renew_quietly(store, attempt)):
-        staged, notes = _close(store, attempt, results, conclude, properties, source, spooled)
+        outcome = conclude(results)
+        results = [result for result in results if result.partition >= spooled]
+        rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
+        transaction = Transaction(attempt.read_version, attempt.identity, outcome.operation, properties=dict(properties))
+        kept = frozenset(data_paths(transaction, writers=(attempt.attempt,)))
+        if spooled:
+            remove_unused(store, attempt.attempt, keep=kept)
+        else:
+            notes = list_notes(store, attempt.attempt) if any(result.has_notes for result in results) else []
+            _remove_losers(store, attempt, results, notes, kept=kept)
+        size = sum(result.size for result in results)
+        staged = finish_attempt(store, attempt, transaction, rows=rows, bytes=size, rows_deleted=outcome.num_deleted)
     # Only now: of 100,000 tasks this takes a while. What is left when the driver dies here is removed by garbage collection.
     clear_progress(store, attempt.attempt, notes)
     log.info("staged %s: %d rows, %d bytes", staged.identity, staged.num_rows, staged.num_bytes)
     return staged
-
-
-def _close(
-    store: Store,
-    attempt: Attempt,
-    results: Sequence[TaskResult],
-    conclude: Callable[[Sequence[TaskResult]], StagedOperation],
-    properties: Mapping[str, str],
-    source: JobSource | None,
-    spooled: int,
-) -> tuple[StagedTransaction, Sequence[str] | None]:
-    """The staged transaction, and the names of what the tasks left if they were checked."""
-    outcome = conclude(results)
-    results = [result for result in results if result.partition >= spooled]
-    rows = reconcile(results, fragment_rows=outcome.num_rows, source_rows=None if source is None else source.num_rows)
-    transaction = Transaction(
-        read_version=attempt.read_version, uuid=attempt.identity, operation=outcome.operation, properties=dict(properties)
-    )
-    kept = data_paths(transaction, writers=(attempt.attempt,))
-    notes = None
-    if spooled:
-        remove_unused(store, attempt.attempt, keep=frozenset(kept))
-    else:
-        notes = list_notes(store, attempt.attempt) if any(result.has_notes for result in results) else []
-        _remove_losers(store, attempt, results, notes, kept=kept)
-    size = sum(result.size for result in results)
-    staged = finish_attempt(
-        store,
-        attempt,
-        transaction,
-        rows=rows,
-        bytes=size,
-        rows_deleted=outcome.num_deleted,
-    )
-    return staged, notes
 
 
 def _renew_quietly(store: Store, attempt: Attempt) -> None:
@@ -343,13 +392,13 @@ def reconcile(results: Sequence[TaskResult], *, fragment_rows: int, source_rows:
 
 
 def _remove_losers(
-    store: Store, attempt: Attempt, results: Sequence[TaskResult], notes: Sequence[str], *, kept: Iterable[str]
+    store: Store, attempt: Attempt, results: Sequence[TaskResult], notes: Sequence[str], *, kept: frozenset[str]
 ) -> None:
     """Files of tasks that began and whose result does not count. A folder of data is listed only when there are such."""
     counted = {(result.partition, result.task_attempt) for result in results}
     losers = started_tasks(notes) - counted
     if losers:
-        removed = remove_unused(store, attempt.attempt, keep=frozenset(kept))
+        removed = remove_unused(store, attempt.attempt, keep=kept)
         log.info("%d tasks were superseded; %d of their files removed", len(losers), len(removed))
 
 
@@ -381,16 +430,9 @@ def abort_after(store: Store, attempt: Attempt, error: BaseException) -> None:
 
 
 _OURS = (
-    "_lance_core/",
-    "_versions/",
-    "_transactions/",
-    "_deletions/",
-    "_indices/",
-    "_refs/",
-    "data/",
-    "tree/",
+    "_lance_core/", "_versions/", "_transactions/", "_deletions/", "_indices/", "_refs/", "data/", "tree/",
     ".lance-reserved",
-)
+)  # fmt: skip
 
 
 def _refuse_foreign(store: Store) -> None:
@@ -403,21 +445,20 @@ def _refuse_foreign(store: Store) -> None:
             )
 
 
-def note_nothing_to_do(store: Store, spec: JobSpec) -> StagedTransaction:
-    """The identity counts as committed at the version that is there: its work has nothing (more) to do."""
+def note_nothing_to_do(store: Store, spec: JobSpec, *, attempt: str = "") -> StagedTransaction:
+    """The identity counts as committed at the version that is there: its work has nothing (more) to do. `attempt` goes."""
     clear_dead(store, spec.identity)
-    return _note_committed(store, spec)
+    done = _note_committed(store, spec)
+    if attempt:
+        # Noted first: a kill in between leaves what garbage collection knows as committed.
+        remove_attempt(store, (spec.identity, attempt), AbortRequest(ITSELF, committed_too=True))
+        clear_progress(store, attempt)
+    return done
 
 
 def _note_committed(store: Store, spec: JobSpec) -> StagedTransaction:
-    version = latest_version(store)
-    work = CommittedWork(
-        spec.identity,
-        version,
-        digest=work_digest(work_of(spec)),
-        table_id=table_id_of(store),
-        asked=dict(spec.asked),
-    )
+    version, digest = latest_version(store), work_digest(work_of(spec))
+    work = CommittedWork(spec.identity, version, digest=digest, table_id=table_id_of(store), asked=dict(spec.asked))
     say_committed(store, work, by="nothing to do")
     log.info("%s %s: nothing left to do at version %d", spec.kind, spec.uri, version)
     return committed_reference(store.uri, work, operation=spec.kind)

@@ -31,22 +31,18 @@ S = TypeVar("S", bound=JobSpec)
 _NAMED = 3
 
 
-def with_files_of(source: JobSource | None, spec: S) -> S:
-    """The spec with what its attempt's record says of the source that is about to be read."""
-    text = "" if source is None else fingerprint(source.files)
-    return spec if spec.asked.get("source", "") == text else replace(spec, asked={**spec.asked, "source": text})
-
-
-def with_files_as_read(spec: S, known: str) -> S:
-    """The spec of an attempt that goes on with the rows which an earlier one has put aside. Other files now: a warning."""
-    now = str(spec.asked.get("source") or "")
-    if now and now != known:
+def with_files_of(source: JobSource | None, spec: S, *, known: str = "") -> S:
+    """The spec with what its attempt's record says of the source: as it is about to be read, or as an earlier try has read
+    it (`known`), whose rows were put aside. Other files now: a warning."""
+    now = "" if source is None else fingerprint(source.files)
+    if now and known and now != known:
         log.warning(
             "%s %s goes on with the rows that an earlier try read from %s, but its source is now %s. To have the new "
             "content, clear the task, or use another identity (key=, idempotency_key=).",
             spec.kind, spec.identity, shown(known), shown(now),
         )  # fmt: skip
-    return replace(spec, asked={**spec.asked, "source": known})
+    text = known or now
+    return spec if spec.asked.get("source", "") == text else replace(spec, asked={**spec.asked, "source": text})
 
 
 def warn_of_other_content(store: Store, spec: JobSpec, staged: StagedTransaction, committed: CommittedWork | None) -> None:

@@ -122,11 +122,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class TableState:
-    """The table as the job found it when it planned; `manifest` is None when there is no table."""
+    """The table as the job found it when it planned; `manifest` is None when there is no table. `former`: an earlier try of
+    this very work, which did not finish, and whose parts the plan may go on with (see `PartPlan`)."""
 
     store: Store
     uri: str
     manifest: Manifest | None
+    former: Attempt | None = None
 
     @property
     def version(self) -> int:
@@ -185,3 +187,21 @@ class Plan:
     properties: Mapping[str, str] = field(default_factory=dict)
     then: Sequence[Pass] = ()
     spools: bool = False
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """A plan whose tasks put on record what they finish, part by part, so that a further try goes on there: its attempt
+    outlives whatever a further try may not meet.
+
+    `adopt` puts on record for an attempt what `table.former` has finished, `finish` stages all that is on record for it.
+    `read_before`: the source's files, where the former attempt has read them and this one does not.
+    """
+
+    table: TableState
+    source: JobSource | None
+    shape: Shape
+    then: Sequence[Pass]
+    adopt: Callable[[Attempt], None]
+    finish: Callable[[Attempt], StagedTransaction]
+    read_before: str = ""

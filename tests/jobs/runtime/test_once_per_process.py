@@ -178,9 +178,9 @@ def test_a_job_without_work_reads_the_attempts_of_its_identity_once(
     listed: list[str] = []
     real = lifecycle.clear_before
 
-    def counting(store: Store, identity: str) -> None:
-        listed.append(identity)
-        real(store, identity)
+    def counting(store: Store, spec: JobSpec, *, resumes: bool = False) -> object:
+        listed.append(spec.identity)
+        return real(store, spec, resumes=resumes)
 
     monkeypatch.setattr(lifecycle, "clear_before", counting)
     version = dataset(uri).version
