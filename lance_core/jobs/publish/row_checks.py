@@ -40,11 +40,10 @@ from lance_core.jobs.gates.conditions import require_gates
 from lance_core.jobs.runtime.protocols import Report, Runner
 from lance_core.jobs.specs.definition import CheckSpec
 from lance_core.jobs.specs.gates import GateSpec
-from lance_core.publish.members import Loaded
 from lance_core.publish.fold import fit_rows
+from lance_core.publish.members import Loaded
 from lance_core.publish.model import StagedTransaction
-from lance_core.publish.publisher import Concerns
-from lance_core.publish.publisher import Check
+from lance_core.publish.publisher import Check, Concerns
 from lance_core.publish.staged_properties import new_rows, numbered
 from lance_core.table.operations import Append, Merge, Overwrite, Update, UpdateMode
 from lance_core.table.transaction import Transaction
