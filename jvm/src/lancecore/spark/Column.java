@@ -38,22 +38,23 @@ class Column extends ArrowColumnVector {
     this.vector = vector;
   }
 
-  static Column of(FieldVector vector) {
+  /** `keepsTexts`: texts of few values may be kept on the heap (see `Repeated`). */
+  static Column of(FieldVector vector, boolean keepsTexts) {
     if (vector instanceof BaseFixedWidthVector) {
       return new Fixed(vector);
     }
-    if (vector instanceof VarCharVector) {
+    if (vector instanceof VarCharVector && keepsTexts) {
       Repeated few = new Repeated(vector);
       return few.repeats() ? few : new Varied(vector);
     }
-    if (vector instanceof VarBinaryVector) {
+    if (vector instanceof VarCharVector || vector instanceof VarBinaryVector) {
       return new Varied(vector);
     }
     if (vector instanceof StructVector) {
-      return new Struct((StructVector) vector);
+      return new Struct((StructVector) vector, keepsTexts);
     }
     if (vector instanceof ListVector && !(vector instanceof MapVector)) {
-      return new Items((ListVector) vector);
+      return new Items((ListVector) vector, keepsTexts);
     }
     return new Column(vector);
   }
@@ -196,6 +197,7 @@ class Column extends ArrowColumnVector {
 
   /** Of few and short texts: a class of its own, because a new text for each value costs nothing where no other is given. */
   private static final class Repeated extends Varied {
+    private static final int TRIED = 256;
     private final ShortTexts texts = new ShortTexts();
 
     Repeated(FieldVector vector) {
@@ -214,28 +216,26 @@ class Column extends ArrowColumnVector {
         return null;
       }
       int start = offset(row);
-      int length = offset(row + 1) - start;
-      return texts.takes(data + start, length)
-          ? texts.get(data + start, length)
-          : UTF8String.fromAddress(null, data + start, length);
+      return texts.get(data + start, offset(row + 1) - start);
     }
 
     /** Whether most of the first texts have been there before. */
     boolean repeats() {
       turn();
-      for (int row = 0; row < Math.min(ShortTexts.TRIED, vector.getValueCount()); row++) {
+      int tried = Math.min(TRIED, vector.getValueCount());
+      for (int row = 0; row < tried; row++) {
         getUTF8String(row);
       }
-      return texts.knowsMost();
+      return texts.hasFewUnknown(tried / 2);
     }
   }
 
   private static final class Struct extends Column {
     private final Column[] parts;
 
-    Struct(StructVector vector) {
+    Struct(StructVector vector, boolean keepsTexts) {
       super(vector);
-      parts = vector.getChildrenFromFields().stream().map(Column::of).toArray(Column[]::new);
+      parts = vector.getChildrenFromFields().stream().map(part -> of(part, keepsTexts)).toArray(Column[]::new);
     }
 
     @Override
@@ -261,9 +261,9 @@ class Column extends ArrowColumnVector {
   private static final class Items extends Column {
     private final Column items;
 
-    Items(ListVector vector) {
+    Items(ListVector vector, boolean keepsTexts) {
       super(vector);
-      items = Column.of(vector.getDataVector());
+      items = of(vector.getDataVector(), keepsTexts);
     }
 
     @Override

@@ -16,6 +16,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 /** The batches of one task: Arrow's buffers from the worker, wrapped as Spark's columns, never copied into rows. */
 final class ColumnReader implements PartitionReader<ColumnarBatch> {
   static final BufferAllocator MEMORY = new RootAllocator();
+  /** What groups and joins reads few columns; making rows of many is a fifth slower with texts that are on the heap. */
+  private static final int MOST_WITH_KEPT_TEXTS = 4;
 
   private final Worker worker;
   private final BufferAllocator memory;
@@ -56,7 +58,8 @@ final class ColumnReader implements PartitionReader<ColumnarBatch> {
     if (loadNext()) {
       VectorSchemaRoot root = stream.getVectorSchemaRoot();
       if (batch == null) {
-        columns = root.getFieldVectors().stream().map(Column::of).toArray(Column[]::new);
+        boolean keepsTexts = root.getFieldVectors().size() <= MOST_WITH_KEPT_TEXTS;
+        columns = root.getFieldVectors().stream().map(vector -> Column.of(vector, keepsTexts)).toArray(Column[]::new);
         batch = new ColumnarBatch(columns);
       }
       for (Column column : columns) {

@@ -8,13 +8,14 @@ import org.apache.spark.unsafe.types.UTF8String;
  * The texts of up to 16 bytes that a column has given last, on the heap: a column of few values gives them again and again, and
  * a group-by copies each text that is not on the heap, for each row.
  *
- * <p>A text is known by its bytes, as one or two numbers, and its length. Of a batch whose first texts are rarely known no more
- * are looked up.
+ * <p>A text is known by its bytes, as one or two numbers, and its length. Of a batch with many unknown texts the rest is not
+ * looked up.
  */
 final class ShortTexts {
   static final int LONGEST = 16;
   private static final int SLOTS = 256;
-  static final int TRIED = 256;
+  /** Of a batch; then the rest of it is not looked up. */
+  private static final int MOST_UNKNOWN = 1 << 10;
   private static final boolean IN_ORDER = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
 
   private final UTF8String[] texts = new UTF8String[SLOTS];
@@ -22,27 +23,24 @@ final class ShortTexts {
   private final long[] tails = new long[SLOTS];
   /** Where the last eight bytes begin that may be read. */
   private long last;
-  private int asked;
-  private int known;
+  private int unknown;
 
   /** Look at a batch whose bytes end before an address. */
   void turn(long end) {
     last = IN_ORDER ? end - 8 : Long.MIN_VALUE;
-    asked = 0;
-    known = 0;
+    unknown = 0;
   }
 
-  /** Whether a text of so many bytes at this address may be asked for. */
-  boolean takes(long address, int length) {
-    return length <= LONGEST && address <= last && (asked < TRIED || knowsMost());
+  /** Whether no more than these many have been unknown since the last turn. */
+  boolean hasFewUnknown(int most) {
+    return unknown <= most;
   }
 
-  boolean knowsMost() {
-    return known * 2 > asked;
-  }
-
+  /** The text at an address, on the heap where it is short and has been there before. */
   UTF8String get(long address, int length) {
-    asked++;
+    if (length > LONGEST || address > last || unknown > MOST_UNKNOWN) {
+      return UTF8String.fromAddress(null, address, length);
+    }
     long head = Platform.getLong(null, address);
     long tail = 0;
     if (length < 8) {
@@ -52,13 +50,17 @@ final class ShortTexts {
     }
     int slot = (int) (((head + length) * 0x9E3779B97F4A7C15L ^ tail * 0xC2B2AE3D27D4EB4FL) >>> 56);
     UTF8String found = texts[slot];
-    if (found != null && heads[slot] == head && tails[slot] == tail && found.numBytes() == length) {
-      known++;
-      return found;
-    }
+    return heads[slot] == head && tails[slot] == tail && found != null && found.numBytes() == length
+        ? found
+        : keep(slot, head, tail, address, length);
+  }
+
+  /** Apart from `get`, which the JVM then takes into its loops. */
+  private UTF8String keep(int slot, long head, long tail, long address, int length) {
+    unknown++;
     byte[] bytes = new byte[length];
     Platform.copyMemory(null, address, bytes, Platform.BYTE_ARRAY_OFFSET, length);
-    found = UTF8String.fromBytes(bytes);
+    UTF8String found = UTF8String.fromBytes(bytes);
     texts[slot] = found;
     heads[slot] = head;
     tails[slot] = tail;
