@@ -409,7 +409,7 @@ class LanceStageOperator(LanceJobOperator):
 
         job, stale = str(event["job"]), str(event["stale"])
         self._submit = submit = SparkSubmitRun(self._spark_settings(), task_id=self.task_id)
-        spec = self.prepare_spec(spec)
+        # The spec as it is: preparing it would name the versions of now, and the job reads those of its submit.
         if submit.is_at_work(job, spec, options=options, context=context):
             self._defer(spec, job, stale)
         if api.watch(spec.uri, spec.effective_identity, stale=stale, options=options) != "staged":
