@@ -394,6 +394,27 @@ def test_what_the_newest_version_refers_to_was_committed() -> None:
     assert (live_rows(store), orphans(store)) == ([1, 2, 3, 7, 9, 10], set())
 
 
+def test_a_number_that_a_stranger_has_filled_hides_no_gap() -> None:
+    """Versions 1 and 2 are pruned behind a kill; then a writer that had slept since version 1 puts its own version 2."""
+    store = memory()
+    create(store)
+    asleep = MemoryStore("asleep")
+    for path in paths(store):
+        asleep.put(path, store.get(path))
+    append(asleep, (99,))
+    staged = stage(store, (7,))
+    with contextlib.suppress(Killed):
+        commit_staged(FaultyStore(store, fail_at=1, when="after", error=Killed, matches=is_manifest_put), [staged])
+    append(store, (9,))
+    prune(store)
+    of_the_first = next(entry.path for entry in list_versions(asleep) if entry.version == 1)
+    for path in paths(asleep) - paths(store) - {of_the_first}:
+        store.put(path, asleep.get(path))
+    assert [entry.version for entry in list_versions(store)] == [2, 3]
+    assert commit_staged(store, [staged]).identities == {staged.identity: "already_committed"}
+    assert live_rows(store) == [1, 2, 3, 7, 9]
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_person_settles_what_nobody_can_know(committed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed around the publication, history pruned: refused, until somebody looks and says."""
