@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lance_core.dataset.query.table_view import named_columns
+from lance_core.dataset.query.named_columns import named_columns
 from lance_core.errors import InputError
 from lance_core.jobs.sources.lance_table import OptionsOf, no_options
 from lance_core.jobs.specs.secret import reveal_all

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition, WriterCommitMessage
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from lance_core.errors import InputError
-from lance_core.jobs.runtime.protocols import TaskResult
 from lance_core.spark.filters import split_filters
 from lance_core.spark.names import NAME
 from lance_core.spark.options import SourceOptions, parse_options
 from lance_core.spark.table_reader import FragmentGroup, TableReader, read_schema
-from lance_core.spark.table_writer import TableWriter
 from lance_core.spark.types import arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    from lance_core.spark.python_writer import LanceWriter
 
 
 class LanceSource(DataSource):
@@ -49,6 +49,9 @@ class LanceSource(DataSource):
 
     def writer(self, schema: Any, overwrite: bool) -> LanceWriter:
         """A writer of rows with `schema`."""
+        # Spark plans each read in two new processes, and runs it in others: none of them needs what writes.
+        from lance_core.spark.python_writer import LanceWriter
+
         return LanceWriter(self._parsed, schema, overwrite=overwrite)
 
 
@@ -58,34 +61,6 @@ class PushingLanceSource(LanceSource):
     def reader(self, schema: Any) -> LanceReader:
         """A reader that takes filters."""
         return PushingReader(self._parsed, schema)
-
-
-@dataclass
-class TaskMessage(WriterCommitMessage):
-    """What a task sends to the driver: its result, None when the work was done before."""
-
-    result: TaskResult | None
-
-
-class LanceWriter(DataSourceArrowWriter):
-    """Writes a DataFrame with the Spark schema `schema` once."""
-
-    def __init__(self, options: SourceOptions, schema: Any, *, overwrite: bool) -> None:
-        self._writer = TableWriter(options, arrow_schema(schema), overwrite=overwrite)
-
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """One task."""
-        context = TaskContext.get()
-        partition, task = (0, "0") if context is None else (context.partitionId(), str(context.taskAttemptId()))
-        return TaskMessage(self._writer.write(partition, task, iterator))
-
-    def commit(self, messages: list[Any]) -> None:
-        """Stage, and publish unless `stageOnly`."""
-        self._writer.commit([message.result for message in messages if message is not None])
-
-    def abort(self, messages: list[Any]) -> None:
-        """Remove what the tasks wrote, when it certainly is in no version."""
-        self._writer.abort()
 
 
 @dataclass

@@ -29,6 +29,8 @@ APART = {
     "lance_core.pages.read.indexed": _ROW,
     "lance_core.spark.bridge.predicates": "pure, and tested alone",
     "lance_core.spark.stream_batch": "which batch of a stream a write is: its tests and those of kills ask it alone",
+    "lance_core.spark.python_source": "classes that derive from those of PySpark 4.0",
+    "lance_core.spark.python_writer": "what a read never needs: imported by who writes",
     "lance_core.spark.frame": "a public function, loaded when it is called",
     "lance_core.spark.source": "a public function, also of Spark 3.5, which has not what its classes derive from",
 }

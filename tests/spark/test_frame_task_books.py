@@ -23,7 +23,7 @@ def test_a_long_task_of_a_frame_keeps_its_books_in_two_requests(monkeypatch: pyt
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.now))
 
-    from lance_core.spark.python_source import LanceWriter
+    from lance_core.spark.python_writer import LanceWriter
 
     def slow() -> Iterator[pa.RecordBatch]:
         for start in (0, 10, 20):

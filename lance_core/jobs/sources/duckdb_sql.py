@@ -14,15 +14,17 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_core.dataset.query.engine_functions import EngineFunctions
 from lance_core.dataset.query.sandbox import connect, refusal
-from lance_core.dataset.query.table_view import TableView
 from lance_core.errors import InputError, LanceError
 from lance_core.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from lance_core.dataset.query.table_view import TableView
 
 Views = Mapping[str, "pa.RecordBatchReader | TableView"]
 
@@ -42,7 +44,7 @@ def query(sql: str, views: Views, *, what: str, cure: str, batch_rows: int) -> p
         try:
             views = {name: _registered(duckdb, connection, name, view, sql) for name, view in views.items()}
             ours = EngineFunctions(duckdb, connection)
-            told += [ours, *(view for view in views.values() if isinstance(view, TableView))]
+            told += [ours, *(view for view in views.values() if not isinstance(view, pa.RecordBatchReader))]
             result = ours.run(sql)
             if result is None:
                 raise InputError(f"{what} is not a query and returns no rows", cure="Give a SELECT.")
@@ -62,7 +64,7 @@ def _registered(
     try:
         connection.register(name, view)
     except duckdb.NotImplementedException:
-        if not isinstance(view, TableView):
+        if isinstance(view, pa.RecordBatchReader):
             raise
         view = view.narrowed(sql)
         connection.register(name, view)

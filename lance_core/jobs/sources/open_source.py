@@ -16,13 +16,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc_csv
-import pyarrow.dataset as ds
 
-from lance_core.dataset.query.table_view import TableView
 from lance_core.dataset.snapshot.snapshot import Snapshot
 from lance_core.errors import InputError, SourceMissingError
 from lance_core.jobs.sources.duckdb_sql import query
@@ -65,11 +64,18 @@ def list_path(path: str) -> Listed:
     return listed
 
 
+def datasets() -> ModuleType:
+    """`pyarrow.dataset`, which imports pandas where that is installed: only who reads through it pays for both."""
+    import pyarrow.dataset
+
+    return pyarrow.dataset
+
+
 def open_dataset(paths: Sequence[Listed], file_format: Any, schema: pa.Schema | None) -> Any:
     """A dataset over all paths. InputError that names the path which cannot be read."""
     parts = [_part(path, file_format, schema) for path in paths]
     try:
-        return parts[0] if len(parts) == 1 else ds.dataset(parts)
+        return parts[0] if len(parts) == 1 else datasets().dataset(parts)
     except pa.ArrowInvalid as error:
         raise InputError(f"the files of the source have different schemas: {error}") from None
 
@@ -94,7 +100,7 @@ def csv_dataset(
         read = pc_csv.ReadOptions(
             encoding=encoding, column_names=names, autogenerate_column_names=not header and names is None
         )
-        return ds.CsvFileFormat(parse_options=parse, default_fragment_scan_options=None, read_options=read,
+        return datasets().CsvFileFormat(parse_options=parse, default_fragment_scan_options=None, read_options=read,
                                 convert_options=convert)  # fmt: skip
 
     def typed(found: pa.Schema) -> pa.Schema:
@@ -126,7 +132,7 @@ def _all_text(names: list[str]) -> pa.Schema:
 def _part(listed: Listed, file_format: Any, schema: pa.Schema | None) -> Any:
     path = listed.path
     try:
-        part = ds.dataset(listed.where, filesystem=listed.filesystem, format=file_format, schema=schema)
+        part = datasets().dataset(listed.where, filesystem=listed.filesystem, format=file_format, schema=schema)
     except FileNotFoundError:
         raise SourceMissingError(f"source path {path} does not exist", uri=path) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
@@ -237,7 +243,7 @@ def source_of(rows: Any, *, what: str) -> LocalSource:
         return LocalSource(rows.schema, lambda: iter(rows.to_batches(max_chunksize=BATCH_ROWS)), rows.num_rows)
     if isinstance(rows, pa.RecordBatch):
         return LocalSource(rows.schema, lambda: iter([rows]), rows.num_rows)
-    if isinstance(rows, ds.Dataset):
+    if isinstance(rows, datasets().Dataset):
         return LocalSource(rows.schema, lambda: scan(rows))
     if isinstance(rows, pa.RecordBatchReader) or hasattr(rows, "__arrow_c_stream__"):
         reader = rows if isinstance(rows, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(rows)
@@ -322,6 +328,8 @@ def _from_lance(spec: SourceSpec, options_of: OptionsOf) -> LocalSource:
 
 def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *, what: str) -> LocalSource:
     """The rows of a query over sources. InputError, which names `what` asked, for one that DuckDB refuses."""
+    from lance_core.dataset.query.table_view import TableView  # one of `datasets()`
+
     opened = {name: open_local_source(view, options_of) for name, view in views.items()}
     tables = {name: source.tables[""] for name, source in opened.items() if "" in source.tables}
     reader = query(
@@ -335,9 +343,9 @@ def from_sql(sql: str, views: Mapping[str, SourceSpec], options_of: OptionsOf, *
     return LocalSource(reader.schema, lambda: iter(reader), tables=tables, files=files)
 
 
-def _plain_files(file_format: Callable[[], Any]) -> Opener:
+def _plain_files(name: str) -> Opener:
     def open_(paths: Sequence[Listed], _: dict[str, str], schema: pa.Schema | None, table: pa.Schema | None = None) -> Any:
-        return open_dataset(paths, file_format(), schema)
+        return open_dataset(paths, getattr(datasets(), name)(), schema)
 
     return open_
 
@@ -346,19 +354,19 @@ def _json(paths: Sequence[Listed], options: dict[str, str], schema: pa.Schema | 
     if options.pop("multiLine", "false").lower() == "true":
         raise InputError("source option multiLine of json needs Spark", cure="Write one JSON object per line.")
     if schema is None:
-        inferred = open_dataset(paths, ds.JsonFileFormat(), None).schema
+        inferred = open_dataset(paths, datasets().JsonFileFormat(), None).schema
         moments = [field.name for field in inferred if pa.types.is_timestamp(field.type)]
         if moments:  # Arrow forgets their zone where it infers them
             texts = pa.schema([pa.field(name, pa.string()) for name in moments])
-            inferred = with_zones(inferred, open_dataset(paths, ds.JsonFileFormat(), texts).head(_SNIFFED_ROWS))
+            inferred = with_zones(inferred, open_dataset(paths, datasets().JsonFileFormat(), texts).head(_SNIFFED_ROWS))
         schema = text_types(inferred, table, name="json")
-    return open_dataset(paths, ds.JsonFileFormat(), schema)
+    return open_dataset(paths, datasets().JsonFileFormat(), schema)
 
 
 _FORMATS: Mapping[str, Opener] = {
-    "arrow": _plain_files(lambda: ds.IpcFileFormat()),
-    "parquet": _plain_files(ds.ParquetFileFormat),
-    "orc": _plain_files(lambda: ds.OrcFileFormat()),
+    "arrow": _plain_files("IpcFileFormat"),
+    "parquet": _plain_files("ParquetFileFormat"),
+    "orc": _plain_files("OrcFileFormat"),
     "csv": csv_dataset,
     "json": _json,
 }
