@@ -8,8 +8,8 @@
 
 A mutant is tried on the first schedules of every scenario, then, where its function was called, on more of them, then by
 the unit tests. The first that fails is its killer. A child that does not end within its bound was killed by that. What
-survives is code without an effect, to be deleted, or a scenario that is missing. A mutant whose function has changed is
-tried again. First of all the code as it is has to survive both.
+survives is code without an effect, to be deleted, a scenario that is missing, or the same by a proof in `equivalent`. A
+mutant whose function has changed is tried again. First of all the code as it is has to survive both.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from tests.simulation.equivalent import EQUIVALENT
 from tests.simulation.mutation import REACHED, Mutant, chosen, mutants_of, mutated
 
 ROOT = Path(__file__).parents[2]
@@ -279,13 +280,19 @@ def _first_failure(places: Sequence[str], late: Sequence[str]) -> str:
 
 def _report(wanted: Sequence[Mutant], known: Mapping[tuple[str, str], Mapping[str, Any]]) -> int:
     done = [known[item.name, item.digest] for item in wanted if (item.name, item.digest) in known]
-    survivors = [item for item in done if item["status"] == _SURVIVED]
+    survived = [item for item in done if item["status"] == _SURVIVED]
+    survivors = [item for item in survived if (item["name"], item["digest"]) not in EQUIVALENT]
     killers = Counter(_short(item["by"]) for item in done if item["status"] == _KILLED)
-    for item in survivors:
-        print(f"survived  {item['path']}:{item['line']} {item['function']} {item['rule']}: {item['text']}")
+    for item in survived:
+        place = f"{item['path']}:{item['line']} {item['function']} {item['rule']}: {item['text']}"
+        proof = EQUIVALENT.get((item["name"], item["digest"]))
+        print(f"survived  {place}" if proof is None else f"the same  {place}\n          {proof}")
     for name, count in killers.most_common():
         print(f"{count:5}  killed by {name}")
-    print(f"{len(done)} of {len(wanted)} tried: {len(done) - len(survivors)} killed, {len(survivors)} survived")
+    print(
+        f"{len(done)} of {len(wanted)} tried: {len(done) - len(survived)} killed, {len(survivors)} survived, "
+        f"{len(survived) - len(survivors)} are the same by proof"
+    )
     return 1 if survivors else 0
 
 

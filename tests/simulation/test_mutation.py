@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import mutants
+from tests.simulation.equivalent import EQUIVALENT
 from tests.simulation.mutation import DROPPED, NEGATED, REACHED, SWAPPED, UNGUARDED, chosen, mutants_of, mutated
 
 _SOURCE = '''"""A module."""
@@ -81,3 +82,8 @@ def test_a_seed_chooses_the_same_and_more_go_on_from_there() -> None:
 def test_a_child_with_a_mutant_names_its_killer() -> None:
     wanted = next(item for item in mutants.all_mutants() if item.function == "CommitLoop.run" and item.rule == NEGATED)
     assert mutants.in_a_child(wanted.name, "scenarios", seconds=5).startswith("abort-meets-commit: ")
+
+
+def test_what_is_proved_to_be_the_same_is_there() -> None:
+    there = {(mutant.name, mutant.digest) for mutant in mutants.all_mutants()}
+    assert sorted(set(EQUIVALENT) - there) == [], "its function has changed: try it again, and prove it anew"
