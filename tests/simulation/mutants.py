@@ -6,10 +6,11 @@
     python -m tests.simulation.mutants --folder mutated --report                 what that has shown so far
     python -m tests.simulation.mutants --only CommitLoop._accept                 those whose name has this in it
 
-A mutant is tried on the first schedules of every scenario, then, where its function was called, on more of them, then by
-the unit tests. The first that fails is its killer. A child that does not end within its bound was killed by that. What
-survives is code without an effect, to be deleted, a scenario that is missing, or the same by a proof in `equivalent`. A
-mutant whose function has changed is tried again. First of all the code as it is has to survive both.
+A mutant is tried on the first schedules of every scenario, then by the unit tests of commits and publication, then on more
+schedules where its function was called, then by the other unit tests. The first that fails is its killer. A child that does
+not end within its bound was killed by that. What survives is code without an effect, to be deleted, a scenario that is
+missing, or the same by a proof in `equivalent`. A mutant whose function has changed is tried again. First of all the code as
+it is has to survive both.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ SUBJECTS = (
     "lance_core/commit/rebase.py",
 )
 """What is mutated, where it is: the commit loop, and all that makes commits exactly once."""
-UNITS = (
-    *("tests/commit", "tests/publish", "tests/protocol", "tests/jobs/runtime", "tests/jobs/publish"),
+NEAR = ("tests/publish", "tests/commit")
+FAR = (
+    *("tests/protocol", "tests/jobs/runtime", "tests/jobs/publish"),
     *("tests/dataset/versions/test_transaction_log.py", "tests/dataset/refs/test_branches.py"),  # detached versions, clones
 )
 _OTHER_PROCESSES = "not kill_9 and not processes and not race"
@@ -58,6 +60,8 @@ _FIRST, _MORE = 12, 400
 _MOST_SECONDS, _MOST_PROCESSOR_SECONDS = 3600, 600
 """A child that waits for ever, or goes on for ever, ends by these; a busy machine alone ends none."""
 _AS_IT_IS = "as it is"
+_STAGES = ("first", "near", "more", "far")
+"""The quickest that find most come first."""
 _KILLED, _SURVIVED = "killed", "survived"
 
 
@@ -142,7 +146,7 @@ def _is_sound(folder: Path, *, seconds: float) -> bool:
     note = folder / f"sound-{digest_of_sources()[:16]}"
     if note.exists():
         return True
-    for stage in ("scenarios", "units"):
+    for stage in _STAGES[1:]:
         by = in_a_child(_AS_IT_IS, stage, seconds=seconds)
         if by:
             print(f"the code as it is does not survive: {by}", flush=True)
@@ -155,7 +159,7 @@ def tried(mutant: Mutant, *, seconds: float) -> Mapping[str, Any]:
     """One mutant, in child processes: {"status": "killed" | "survived", "by": its killer, "seconds": ...}."""
     began = time.monotonic()
     by = ""
-    for stage in ("scenarios", "units"):
+    for stage in _STAGES:
         by = in_a_child(mutant.name, stage, seconds=seconds)
         if by:
             break
@@ -193,7 +197,10 @@ def _child(mutant: Mutant | None, *, stage: str, seconds: float) -> int:
     finder = None if mutant is None else _MutatedFinder(mutant)
     if finder is not None:
         sys.meta_path.insert(0, finder)
-    by = _killing_scenario(finder, seconds=seconds) if stage == "scenarios" else _killing_unit()
+    if stage in ("first", "more"):
+        by = _killing_scenario(finder, seconds=seconds if stage == "more" else 0.0)
+    else:
+        by = _killing_unit(NEAR if stage == "near" else FAR)
     print(f"killer: {by}" if by else "survived", flush=True)
     return 0
 
@@ -255,10 +262,10 @@ class _FirstFailure:
             self.name = f"{report.nodeid} (not collected)"
 
 
-def _killing_unit() -> str:
+def _killing_unit(places: Sequence[str]) -> str:
     """The first test that fails, and fails again alone: on a busy machine one that counts what is under way at once may not
     see all of it."""
-    there, late = [path for path in UNITS if (ROOT / path).exists()], list[str]()
+    there, late = [path for path in places if (ROOT / path).exists()], list[str]()
     while name := _first_failure(there, late):
         if not name.partition("::")[2] or _first_failure([name], []):
             return name
@@ -311,7 +318,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--processes", type=int, default=1, help="mutants at once")
     add("--report", action="store_true", help="only say what is known so far")
     add("--child", default="", help=argparse.SUPPRESS)
-    add("--stage", default="scenarios", help=argparse.SUPPRESS)
+    add("--stage", default="more", help=argparse.SUPPRESS)
     return parser
 
 
