@@ -312,18 +312,25 @@ def _with_segments(
     store: Store, identity: str, found: DecisionState | None, record: Record | CorruptFileError | None
 ) -> DecisionState:
     """What is at or below the number in the segments is void; what is above it counts."""
-    seen = -1
+    seen, is_newest = -1, False
     for _ in range(_MAX_TRIES):
         if isinstance(record, CorruptFileError):
             raise record
         folded = None if record is None else parse_decision(record, identity, where=f"{store.uri}: folded decisions")
-        if folded is None or (found is not None and found.number > folded.number):
+        number = 0 if folded is None else folded.number
+        if number < seen and not is_newest:
+            # An older generation has answered than before: a late put took the hint back.
+            record, is_newest = folded_records(store, [identity], is_newest=True).get(identity), True
+            continue
+        if number < seen:  # forgotten meanwhile
+            found, seen = last_of(store, identity, 1), -1
+        if folded is None or (found is not None and found.number > number):
             return found or DecisionState(identity)
-        if folded.number == seen:
+        if number == seen:
             return folded  # nothing was above it, and it still is what was folded last
-        seen = folded.number
-        found = last_of(store, identity, folded.number + 1)
-        record = folded_records(store, [identity]).get(identity)
+        seen = number
+        found = last_of(store, identity, number + 1)
+        record, is_newest = folded_records(store, [identity]).get(identity), False
     raise StoreError(f"{store.uri}: decisions of {identity} are folded as fast as they are read", uri=store.uri)
 
 

@@ -165,14 +165,15 @@ _MANY_BLOCKS = 16
 Found = Mapping[str, Record | CorruptFileError]
 
 
-def folded_records(store: Store, identities: Sequence[str]) -> Found:
-    """The folded records of identities that have no record of their own, as was found out **before** this call.
+def folded_records(store: Store, identities: Sequence[str], *, is_newest: bool = False) -> Found:
+    """The folded records of identities that have no record of their own, as was found out **before** this call. Those that
+    have may also get what an older generation says, unless `is_newest`.
 
     An identity whose block is damaged has the error. StoreError when the generations change as fast as they are read.
     """
     if not identities:
         return {}
-    index = _remembered(store) or hinted_index(store)
+    index = newest_index(store) if is_newest else _remembered(store) or hinted_index(store)
     for _ in range(_MAX_LOOKS):
         if index is None:
             return {}  # the hint comes before the first record is removed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bench.object_client import object_server
@@ -294,6 +294,17 @@ _STEPS = st.lists(
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(
+    steps=[
+        ("land", 0, 3),
+        ("land", 7, 2),
+        ("fold", 0, 0),
+        ("forget", 0, 0),
+        ("land", 3, 3),
+        ("killed fold", 23, 0),
+        ("old hint", 0, 0),
+    ]
+)
 @given(steps=_STEPS)
 def test_any_history_gives_the_answers_of_a_dictionary(steps: list[tuple[str, int, int]], small: None) -> None:
     store = _table()
@@ -321,6 +332,40 @@ def test_any_history_gives_the_answers_of_a_dictionary(steps: list[tuple[str, in
             hints.append(bytes(store.get(HINT_PATH)))
         assert _answers(store) == expected
         assert {item.identity: item.attempt for item in list_ledger(store)} == expected
+
+
+@pytest.mark.parametrize(
+    "further", [("19-job", "54-job", "81-job"), ("05-job", "99-job"), ("00-job",), ("62-job", "95-job")]
+)
+@pytest.mark.parametrize("forgotten", [None, "00-job", "89-job"])
+def test_a_fold_is_killed_at_every_step_and_an_older_hint_comes_back(
+    forgotten: str | None, further: tuple[str, ...], small: None
+) -> None:
+    """A put of the hint takes effect late; then look-ups meet one generation first and an older one when they look again."""
+    first = ("00-job", "11-job", "27-job", "46-job", "62-job", "73-job", "89-job")
+    for number in range(1, 60):
+        store, hints = _table(), list[bytes]()
+        _say(store, first)
+        fold_ledger(store, older_than=_AT_ONCE)
+        hints.append(bytes(store.get(HINT_PATH)))
+        if forgotten is not None:
+            forget(store, forgotten)
+            hints.append(bytes(store.get(HINT_PATH)))
+        _say(store, further)
+        expected = {name: f"of {name}" for name in {*first, *further} - ({forgotten} - {*further})}
+        hook = _Hooked(store, _dies_at(number))
+        is_killed = False
+        try:
+            fold_ledger(hook, older_than=_AT_ONCE)
+        except Killed:
+            is_killed = True
+        for hint in hints:
+            store.put(HINT_PATH, hint)
+            assert _answers(store, sorted({*first, *further})) == expected, (number, hints.index(hint))
+            assert {name: _work_of(store, name) is not None for name in expected} == dict.fromkeys(expected, True)
+        if not is_killed:
+            return
+    raise AssertionError("a fold has more steps than were tried")
 
 
 def test_a_forgotten_record_is_kept_aside(small: None) -> None:
