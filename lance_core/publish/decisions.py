@@ -322,7 +322,7 @@ def _with_segments(
             # An older generation has answered than before: a late put took the hint back.
             record, is_newest = folded_records(store, [identity], is_newest=True).get(identity), True
             continue
-        if number < seen:  # forgotten meanwhile
+        if number < seen:  # forgotten in between
             found, seen = last_of(store, identity, 1), -1
         if folded is None or (found is not None and found.number > number):
             return found or DecisionState(identity)
