@@ -18,11 +18,22 @@ settings.load_profile("ci" if os.environ.get("CI") else "by hand")
 SHARED_SERVERS = ("integration", "spark", "stores", "ui")
 """Folders whose tests share servers or a JVM of the session: one worker runs a whole folder, so that each starts once."""
 
+OF_THEIR_OWN = ("test_spark_kills.py", "test_spark_with_bridge.py")
+"""Modules of such a folder that have a server or a JVM of their own: another worker may run them at the same time, of the
+last one each test."""
+
 
 def folder_of(nodeid: str) -> str:
     """The folder below `tests`, where it is one that shares servers, else ""."""
     parts = nodeid.partition("::")[0].split("/")
-    return parts[1] if len(parts) > 2 and parts[1] in SHARED_SERVERS else ""
+    is_shared = len(parts) > 2 and parts[1] in SHARED_SERVERS and parts[-1] not in OF_THEIR_OWN
+    return parts[1] if is_shared else ""
+
+
+def scope_of(nodeid: str) -> str:
+    """What one worker runs: a folder, a module, or a test."""
+    module = nodeid.partition("::")[0]
+    return folder_of(nodeid) or (module if module.endswith(OF_THEIR_OWN[:-1]) else nodeid)
 
 
 class FolderServers:
@@ -65,11 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
-    """Hand out tests one by one, except those of the folders above."""
+    """Hand out tests one by one, except those of the folders and modules above."""
     from xdist.scheduler import LoadScopeScheduling
 
     class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return folder_of(nodeid) or nodeid
+            return scope_of(nodeid)
 
     return FolderScheduling(config, log)

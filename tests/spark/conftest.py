@@ -47,14 +47,6 @@ ENVIRONMENT = {
 }
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of this folder the longest first: at the end one worker of pytest would go on alone."""
-    here = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
-    sorted_items = sorted((items[place] for place in here), key=lambda item: item.path.name != "test_spark_with_bridge.py")
-    for place, item in zip(here, sorted_items, strict=True):
-        items[place] = item
-
-
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM of these tests ends before its second compiler has paid: without it they take three fifths of the processor time."""
 
@@ -128,6 +120,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, quick_jvms: None) -> Iterato
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "America/New_York")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.python.daemon.module", "warm_daemon")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()
     )
