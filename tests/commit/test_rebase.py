@@ -22,6 +22,7 @@ from lance_core.commit.deletion_files import (
 )
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.manifests import load_manifest
+from lance_core.commit.rebase import deletion_store
 from lance_core.errors import CorruptFileError, FormatError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.io.local.store import LocalStore
@@ -68,6 +69,26 @@ def test_deletes_of_one_fragment_are_merged(store: LocalStore) -> None:
     assert (file.file_type, file.read_version, file.num_deleted_rows) == ("bitmap", 3, 3)
     assert file.id >> 24 == 0x0123456789
     assert lance.dataset(store.uri).read_transaction(4).read_version == 3
+
+
+def test_deletions_that_lie_below_a_base_path_are_merged(tmp_path: Path) -> None:
+    """A shallow clone has the deletion file of its source until it deletes rows itself."""
+    source, clone = LocalStore(tmp_path / "t"), LocalStore(tmp_path / "clone")
+    create(source, range(10))
+    commit_transaction(source, delete(source, {0: [1]}, read_version=1))
+    lance.dataset(source.uri).shallow_clone(clone.uri, 2)
+    start = load_manifest(clone)
+    (found,) = start.fragments
+    assert found.deletion_file is not None
+    assert found.deletion_file.base_id is not None
+    before = read_deletions(deletion_store(clone, start, found), found)
+    for row in (4, 7):
+        gone = write_deletions(clone, 0, np.union1d(before, [row]), read_version=start.version)
+        updated = (replace(found, deletion_file=gone),)
+        commit_transaction(clone, Transaction(start.version, str(uuid.uuid4()), Delete(updated, (), "test")))
+    assert values(clone) == [0, 2, 3, 5, 6, 8, 9]
+    with pytest.raises(CorruptFileError, match="base path 5, which is not defined"):
+        deletion_store(clone, start, replace(found, deletion_file=replace(found.deletion_file, base_id=5)))
 
 
 def test_with_the_official_writer_in_between(store: LocalStore) -> None:
