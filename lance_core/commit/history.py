@@ -37,8 +37,8 @@ from lance_core.format.manifest import Manifest, WriterVersion
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.table.build import build
-from lance_core.table.carried import written_fragments
-from lance_core.table.operations import Clone, CreateIndex, Merge, Overwrite, Restore, Rewrite, Update
+from lance_core.table.carried import added_fragments, rewritten_fragments, written_fragments
+from lance_core.table.operations import Clone, CreateIndex, Delete, Merge, Overwrite, Restore, Rewrite, Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 Named = frozenset[tuple[int, str]]
@@ -97,13 +97,13 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
         return False  # it refers to what is not in mine
     if _named(expected) != _named(child.manifest):
         return False
-    return _knew(store, child.manifest, theirs, mine, _ids(_brought(_named(mine), transaction)))
+    return _knew(store, child.manifest, theirs, mine, _ids(_written(_named(mine), transaction)))
 
 
 def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
     """Whether a version further on shows that it comes from `mine`; CommitStateUnknownError where it shows nothing."""
     everything, after = _named(mine), _named(later)
-    brought = _brought(everything, transaction)
+    brought = _brought(everything, mine, transaction)
     before = _ids(everything - brought)
     if brought & after and not may_be_twice:
         absent = _absent_members(mine, transaction, brought, after)
@@ -197,10 +197,30 @@ def _ids(named: Named) -> frozenset[int]:
     return frozenset(number for number, _ in named)
 
 
-def _brought(named: Named, transaction: Transaction) -> Named:
-    """Those that the transaction brought."""
+def _written(named: Named, transaction: Transaction) -> Named:
+    """Those of the fragments that the transaction made or changed."""
     files = {*fragment_paths(written_fragments(transaction.operation))}
     return frozenset(item for item in named if item[1] in files)
+
+
+def _brought(named: Named, mine: Manifest, transaction: Transaction) -> Named:
+    """Those that the transaction itself certainly brought: a fragment that it changed carries files that it had before."""
+    operation = transaction.operation
+    new = {*fragment_paths(added_fragments(operation)), *fragment_paths(rewritten_fragments(operation))}
+    if isinstance(operation, (Delete, Update)) and not _is_of_columns(operation):
+        changed = fragment_paths(operation.updated_fragments)
+        new.update(path for path in changed if path.startswith(f"{naming.DELETIONS}/"))
+    elif isinstance(operation, Update):
+        fields = set(operation.fields_modified)
+        files = chain.from_iterable(fragment.files for fragment in operation.updated_fragments)
+        new.update(naming.data_path(file.path) for file in files if not fields.isdisjoint(file.fields))
+    writers = [naming.attempt_prefix(naming.transaction_path(mine.transaction_file)) or "-"]
+    writers += chain.from_iterable(map(writers_of, identities_of(transaction).values()))
+    return frozenset(item for item in _written(named, transaction) if item[1] in new or naming.is_of_any(item[1], writers))
+
+
+def _is_of_columns(operation: Delete | Update) -> bool:
+    return isinstance(operation, Update) and operation.update_mode is UpdateMode.REWRITE_COLUMNS
 
 
 def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:
