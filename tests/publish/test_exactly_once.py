@@ -17,6 +17,7 @@ import pytest
 from lance_core.commit.manifests import latest_version, list_versions, load_manifest
 from lance_core.errors import (
     CommitStateUnknownError,
+    CorruptFileError,
     IncompatibleConflictError,
     LanceError,
     NotFoundError,
@@ -413,6 +414,27 @@ def test_a_number_that_a_stranger_has_filled_hides_no_gap() -> None:
     assert [entry.version for entry in list_versions(store)] == [2, 3]
     assert commit_staged(store, [staged]).identities == {staged.identity: "already_committed"}
     assert live_rows(store) == [1, 2, 3, 7, 9]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_large_transaction_that_cannot_be_read_keeps_no_other_member(
+    damaged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too large for the decision, it is a file of its own."""
+    monkeypatch.setattr("lance_core.publish.decisions._MAX_INLINE", 0)
+    store = memory()
+    create(store)
+    good, bad = stage(store, (7,)), stage(store, (8,))
+    store.delete(bad.transaction_path)
+    if damaged:
+        store.put(bad.transaction_path, b"none")
+    with pytest.raises(CorruptFileError if damaged else IncompatibleConflictError, match=bad.transaction_path):
+        commit_staged(store, [good, bad])
+    assert live_rows(store) == [1, 2, 3]
+    done = commit_staged(store, [good, bad], partial=True)
+    assert done.identities == {good.identity: "committed"}
+    assert [*done.refused] == [bad.identity]
+    assert live_rows(store) == [1, 2, 3, 7]
 
 
 @pytest.mark.parametrize("committed", [True, False])
