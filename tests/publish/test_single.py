@@ -32,6 +32,7 @@ from lance_core.io.local.store import LocalStore
 from lance_core.io.memory import MemoryStore
 from lance_core.io.store import Store
 from lance_core.jobs.run import run_job
+from lance_core.jobs.specs.edits import DeleteSpec
 from lance_core.jobs.specs.spec import CommitSpec
 from lance_core.publish import publisher
 from lance_core.publish.abort import abort_attempt
@@ -717,6 +718,27 @@ def test_a_number_that_was_pruned_below_a_replacement_of_the_table(uri: str, how
     except RetryableConflictError:
         assert [item.version for item in list_versions(store)] == [2, 4]
     assert ids(uri) == before
+
+
+@pytest.mark.parametrize("others", [1, 2, 3, 5])
+def test_a_delete_that_slept_before_its_put_is_not_told_to_be_committed(uri: str, others: int) -> None:
+    """Others commit and prune all but the newest version; then the delete puts its version under a number that is free."""
+    store = LocalStore(uri)
+    gone = ids(uri)[0]
+    ref = run_job(DeleteSpec(uri=uri, identity=str(uuid.uuid4()), predicate=f"id = {gone}"))
+    assert isinstance(ref, StagedTransaction)
+
+    def sleep() -> None:
+        for number in range(others):
+            lance.write_dataset(rows_at([800 + number]), uri, mode="append")
+        prune(uri)
+
+    for place in (HookStore(store, at_manifest(1, sleep)), store, store):
+        try:
+            told = commit_staged(place, [ref]).identities[ref.identity]
+        except LanceError:
+            told = "refused"
+        assert (told == "refused") == (gone in ids(uri))
 
 
 def test_what_was_committed_in_a_version_that_is_gone_is_not_doubled(store: Store) -> None:
