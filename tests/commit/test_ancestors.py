@@ -55,21 +55,31 @@ class Verb(NamedTuple):
     """What a writer does, and whether a table shows it."""
 
     run: Callable[[LanceDataset], object]
-    shows: Callable[[pa.Table], bool]
+    shows: Callable[[Any], bool]
 
 
 NEW = pa.table({"a": pa.array([8, 77], pa.int64()), "c": pa.array([-8, 77], pa.int64())})
 VERBS: Mapping[str, Verb] = {
-    "append": Verb(lambda table: table.insert(NEW.slice(1)), lambda rows: 77 in rows["a"].to_pylist()),
-    "delete": Verb(lambda table: table.delete("a = 8"), lambda rows: 8 not in rows["a"].to_pylist()),
-    "update": Verb(lambda table: table.update({"c": "-8"}, where="a = 8"), lambda rows: -8 in rows["c"].to_pylist()),
+    "append": Verb(lambda table: table.insert(NEW.slice(1)), lambda found: 77 in _values(found, "a")),
+    "delete": Verb(lambda table: table.delete("a = 8"), lambda found: 8 not in _values(found, "a")),
+    "update": Verb(lambda table: table.update({"c": "-8"}, where="a = 8"), lambda found: -8 in _values(found, "c")),
     "merge": Verb(
         lambda table: table.merge_insert("a").when_matched_update_all().when_not_matched_insert_all().execute(NEW),
-        lambda rows: -8 in rows["c"].to_pylist(),
+        lambda found: -8 in _values(found, "c"),
     ),
-    "add columns": Verb(lambda table: table.add_columns({"b": "a + 1"}), lambda rows: "b" in rows.column_names),
-    "drop columns": Verb(lambda table: table.drop_columns(["c"]), lambda rows: "c" not in rows.column_names),
+    "add columns": Verb(lambda table: table.add_columns({"b": "a + 1"}), lambda found: "b" in found.schema.names),
+    "drop columns": Verb(lambda table: table.drop_columns(["c"]), lambda found: "c" not in found.schema.names),
+    "compact": Verb(
+        lambda table: table.optimize.compact_files(),
+        lambda found: {0, 1}.isdisjoint(fragment.fragment_id for fragment in found.get_fragments()),
+    ),
+    "build an index": Verb(lambda table: table.create_scalar_index("a", "BTREE"), lambda found: bool(found.list_indices())),
 }
+
+
+def _values(found: Any, column: str) -> list[int]:
+    values: list[int] = found.to_table()[column].to_pylist()
+    return values
 
 
 @pytest.mark.parametrize("others", [1, 2, 3, 5])
@@ -105,6 +115,6 @@ def test_whoever_sleeps_before_its_put_loses_no_work_in_silence(
     except LanceError:
         is_done = False
     assert slept
-    rows = lance.dataset(uri).to_table()
-    assert set(range(100, 100 + others)) <= set(rows["a"].to_pylist())
-    assert VERBS[name].shows(rows) == is_done
+    found = lance.dataset(uri)
+    assert set(range(100, 100 + others)) <= set(_values(found, "a"))
+    assert VERBS[name].shows(found) == is_done
