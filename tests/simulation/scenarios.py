@@ -119,6 +119,13 @@ NAMED: Mapping[str, Scenario] = {
             prunes=True,
         ),
         Scenario(
+            "pruned-far-below",
+            "a delete takes a number that was pruned with those above it but the newest",
+            setups.pruned_far_below,
+            _PLAIN,
+            prunes=True,
+        ),
+        Scenario(
             "tagged-number",
             "the same, but a tag keeps the version before that number",
             setups.tagged_number,

@@ -275,6 +275,17 @@ def pruned_delete() -> Stage:
     return _delete_is_pruned((0,), do.outside_delete(0))
 
 
+def pruned_far_below() -> Stage:
+    """A delete takes a pruned number two and more below the only version that is left, which has its fragment."""
+    do.begin_table(BASE, (2, 3))
+    work = do.delete_work("delete", 1)
+    do.stage(work)
+    ids = (200, 201, 202)
+    outside = do.in_turn(*(do.outside_append((item,)) for item in ids), do.outside_prune)
+    rows = tuple(of_outsider((item,), "outsider") for item in ids)
+    return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
+
+
 def _delete_is_pruned(deletes: tuple[int, ...], last: Callable[[], object]) -> Stage:
     do.begin_table(BASE, (2, 3))
     work = do.delete_work("delete", 1)
