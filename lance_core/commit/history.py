@@ -132,8 +132,7 @@ def _absent_members(mine: Manifest, transaction: Transaction, brought: Named, af
     """
     attempts = [writers_of(note) for note in identities_of(transaction).values()]
     there = [path for _, path in brought & after]
-    commit = naming.attempt_prefix(naming.transaction_path(mine.transaction_file))
-    if len(attempts) < 2 or any(naming.is_of_attempt(path, commit or "-") for path in there):
+    if len(attempts) < 2 or any(naming.is_of_attempt(path, _attempt_of(mine)) for path in there):
         return None
     absent = [writers for writers in attempts if not any(naming.is_of_any(path, writers) for path in there)]
     return frozenset(item for item in brought if naming.is_of_any(item[1], chain(*absent))) if absent else None
@@ -207,20 +206,20 @@ def _brought(named: Named, mine: Manifest, transaction: Transaction) -> Named:
     """Those that the transaction itself certainly brought: a fragment that it changed carries files that it had before."""
     operation = transaction.operation
     new = {*fragment_paths(added_fragments(operation)), *fragment_paths(rewritten_fragments(operation))}
-    if isinstance(operation, (Delete, Update)) and not _is_of_columns(operation):
-        changed = fragment_paths(operation.updated_fragments)
-        new.update(path for path in changed if path.startswith(f"{naming.DELETIONS}/"))
-    elif isinstance(operation, Update):
+    if isinstance(operation, Update) and operation.update_mode is UpdateMode.REWRITE_COLUMNS:
         fields = set(operation.fields_modified)
         files = chain.from_iterable(fragment.files for fragment in operation.updated_fragments)
         new.update(naming.data_path(file.path) for file in files if not fields.isdisjoint(file.fields))
-    writers = [naming.attempt_prefix(naming.transaction_path(mine.transaction_file)) or "-"]
-    writers += chain.from_iterable(map(writers_of, identities_of(transaction).values()))
+    elif isinstance(operation, (Delete, Update)):
+        changed = fragment_paths(operation.updated_fragments)
+        new.update(path for path in changed if path.startswith(f"{naming.DELETIONS}/"))
+    writers = [_attempt_of(mine), *chain.from_iterable(map(writers_of, identities_of(transaction).values()))]
     return frozenset(item for item in _written(named, transaction) if item[1] in new or naming.is_of_any(item[1], writers))
 
 
-def _is_of_columns(operation: Delete | Update) -> bool:
-    return isinstance(operation, Update) and operation.update_mode is UpdateMode.REWRITE_COLUMNS
+def _attempt_of(mine: Manifest) -> str:
+    """The attempt of the commit itself; "" where its files name none, of which no file is."""
+    return naming.attempt_prefix(naming.transaction_path(mine.transaction_file))
 
 
 def _unknown(store: Store, mine: Manifest) -> CommitStateUnknownError:

@@ -11,6 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from lance_core.commit import naming
 from lance_core.commit.history import is_ancestor
 from lance_core.commit.loop import commit_transaction
 from lance_core.commit.manifests import list_versions, load_manifest
@@ -28,9 +29,14 @@ def _prune(store: LocalStore, *versions: int) -> None:
             store.delete(entry.path)
 
 
-def test_deletions_are_found_again_in_those_of_later_versions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [None, "5d2c1f2e-7c0b-4c9a-9d55-0f3e6a1b2c3d.lance"], ids=["names of today", "older names"])
+def test_deletions_are_found_again_in_those_of_later_versions(
+    name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each delete writes a fragment's deletion file anew, so nothing that version 2 brought is named in version 4."""
     store = LocalStore(tmp_path / "t")
+    if name is not None:  # of a writer whose files name no attempt
+        monkeypatch.setattr(naming, "data_file_name", lambda _=None: name)
     create(store, range(10))
     shutil.copytree(tmp_path / "t", tmp_path / "asleep")
     for row in (1, 2, 5):
