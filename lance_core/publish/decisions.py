@@ -312,25 +312,21 @@ def _with_segments(
     store: Store, identity: str, found: DecisionState | None, record: Record | CorruptFileError | None
 ) -> DecisionState:
     """What is at or below the number in the segments is void; what is above it counts."""
-    seen, is_newest = -1, False
+    seen = -1
     for _ in range(_MAX_TRIES):
         if isinstance(record, CorruptFileError):
             raise record
         folded = None if record is None else parse_decision(record, identity, where=f"{store.uri}: folded decisions")
-        number = 0 if folded is None else folded.number
-        if number < seen and not is_newest:
-            # An older generation has answered than before: a late put took the hint back.
-            record, is_newest = folded_records(store, [identity], is_newest=True).get(identity), True
-            continue
-        if number < seen:  # forgotten in between
-            found, seen = last_of(store, identity, 1), -1
-        if folded is None or (found is not None and found.number > number):
+        if folded is None or (found is not None and found.number > folded.number):
             return found or DecisionState(identity)
-        if number == seen:
+        if folded.number == seen:
             return folded  # nothing was above it, and it still is what was folded last
-        seen = number
-        found = last_of(store, identity, number + 1)
-        record, is_newest = folded_records(store, [identity]).get(identity), False
+        seen = folded.number
+        found = last_of(store, identity, seen + 1)
+        record = folded_records(store, [identity]).get(identity)
+        if record is None:  # an older generation has answered, where a late put took the hint back; or it was forgotten
+            record = folded_records(store, [identity], is_newest=True).get(identity)
+            found = found if record is not None else last_of(store, identity)
     raise StoreError(f"{store.uri}: decisions of {identity} are folded as fast as they are read", uri=store.uri)
 
 

@@ -166,8 +166,9 @@ Found = Mapping[str, Record | CorruptFileError]
 
 
 def folded_records(store: Store, identities: Sequence[str], *, is_newest: bool = False) -> Found:
-    """The folded records of identities that have no record of their own, as was found out **before** this call. Those that
-    have may also get what an older generation says, unless `is_newest`.
+    """The folded records of identities that have no record of their own, as was found out **before** this call.
+
+    For those that have one an older generation may answer, which lacks theirs; with `is_newest` the newest one does.
 
     An identity whose block is damaged has the error. StoreError when the generations change as fast as they are read.
     """
