@@ -19,8 +19,7 @@ SHARED_SERVERS = ("integration", "spark", "stores", "ui")
 """Folders whose tests share servers or a JVM of the session: one worker runs a whole folder, so that each starts once."""
 
 OF_THEIR_OWN = ("test_spark_kills.py", "test_spark_with_bridge.py")
-"""Modules of such a folder that have a server or a JVM of their own: another worker may run them at the same time, of the
-last one each test."""
+"""Modules of such a folder that have a server or a JVM of their own: their tests are handed out one by one."""
 
 
 def folder_of(nodeid: str) -> str:
@@ -28,12 +27,6 @@ def folder_of(nodeid: str) -> str:
     parts = nodeid.partition("::")[0].split("/")
     is_shared = len(parts) > 2 and parts[1] in SHARED_SERVERS and parts[-1] not in OF_THEIR_OWN
     return parts[1] if is_shared else ""
-
-
-def scope_of(nodeid: str) -> str:
-    """What one worker runs: a folder, a module, or a test."""
-    module = nodeid.partition("::")[0]
-    return folder_of(nodeid) or (module if module.endswith(OF_THEIR_OWN[:-1]) else nodeid)
 
 
 class FolderServers:
@@ -76,11 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: Any, log: Any) -> Any:
-    """Hand out tests one by one, except those of the folders and modules above."""
+    """Hand out tests one by one, except those of the folders above."""
     from xdist.scheduler import LoadScopeScheduling
 
     class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return scope_of(nodeid)
+            return folder_of(nodeid) or nodeid
 
     return FolderScheduling(config, log)
