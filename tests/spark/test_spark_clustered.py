@@ -24,9 +24,6 @@ from tests.spark.conftest import WITH_BRIDGE, needs_bridge
 
 pytestmark = pytest.mark.spark
 
-of_the_bridge = pytest.mark.skipif(
-    not WITH_BRIDGE, reason="a setting for what a source reports; the Python source reports nothing, so it changes nothing"
-)
 BUCKETING = "spark.sql.sources.v2.bucketing"
 PRUNING = "spark.sql.optimizer.dynamicPartitionPruning"
 SETTINGS = {
@@ -138,11 +135,10 @@ def test_rows_are_those_of_parquet_and_none_moves(lake: Lake, kind: str) -> None
     lake.add("right", _days(RIGHT, kind))
     lake.check_moved(JOIN, moved=False)
     lake.check_moved(GROUPS, moved=False)
-    if kind == "int" or (kind == "text" and WITH_BRIDGE):
+    if kind in ("int", "text"):
         lake.check(*OTHERS)
 
 
-@of_the_bridge
 def test_without_the_setting_rows_move_as_ever(lake: Lake) -> None:
     lake.session.conf.set(f"{BUCKETING}.enabled", "false")
     lake.add("left", _days(LEFT))
@@ -204,10 +200,7 @@ def test_rows_deleted_before_the_index_was_built_are_not_in_it(lake: Lake) -> No
     lake.check_moved(GROUPS, moved=False)
 
 
-@pytest.mark.parametrize(
-    ("pushed", "partially"),
-    [(True, True), pytest.param(True, False, marks=of_the_bridge), pytest.param(False, False, marks=of_the_bridge)],
-)
+@pytest.mark.parametrize(("pushed", "partially"), [(True, True), (True, False), (False, False)])
 def test_a_value_in_several_tasks(lake: Lake, pushed: bool, partially: bool) -> None:
     lake.session.conf.set(f"{BUCKETING}.pushPartValues.enabled", str(pushed).lower())
     lake.session.conf.set(f"{BUCKETING}.partiallyClusteredDistribution.enabled", str(partially).lower())
@@ -219,7 +212,6 @@ def test_a_value_in_several_tasks(lake: Lake, pushed: bool, partially: bool) -> 
         assert ("Exchange" in lake.plan(JOIN)) == (partially or not pushed)
 
 
-@of_the_bridge
 def test_one_side_that_is_not_clustered_may_be_shuffled_to_the_other(lake: Lake) -> None:
     lake.session.conf.set(f"{BUCKETING}.shuffle.enabled", "true")
     lake.add("left", [*_days(LEFT), _day(None)], indexed=False)
