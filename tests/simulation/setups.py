@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.simulation import actors as do
 from tests.simulation import outsider
@@ -255,11 +255,12 @@ def tagged_number() -> Stage:
     return _number_is_pruned(do.outside_prune_but(1))
 
 
-def _number_is_pruned(prune: Callable[[], object]) -> Stage:
+def _number_is_pruned(
+    prune: Callable[[], object], *, work: IdentityWork | None = None, ids: Sequence[int] = (200, 201)
+) -> Stage:
     do.begin_table(BASE)
-    work = do.append_work("append", (100,))
+    work = work or do.append_work("append", (100,))
     do.stage(work)
-    ids = (200, 201)
     outside = do.in_turn(*(do.outside_append((item,)) for item in ids), prune)
     rows = tuple(of_outsider((item,), "outsider") for item in ids)
     return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
@@ -277,13 +278,7 @@ def pruned_delete() -> Stage:
 
 def pruned_far_below() -> Stage:
     """A delete takes a pruned number two and more below the only version that is left, which has its fragment."""
-    do.begin_table(BASE, (2, 3))
-    work = do.delete_work("delete", 1)
-    do.stage(work)
-    ids = (200, 201, 202)
-    outside = do.in_turn(*(do.outside_append((item,)) for item in ids), do.outside_prune)
-    rows = tuple(of_outsider((item,), "outsider") for item in ids)
-    return Stage((work, *rows), {"commit": do.commit(work), "outsider": outside}, _OUTSIDER)
+    return _number_is_pruned(do.outside_prune, work=do.delete_work("delete", 1), ids=(200, 201, 202))
 
 
 def _delete_is_pruned(deletes: tuple[int, ...], last: Callable[[], object]) -> Stage:
