@@ -10,8 +10,9 @@ A removed number may be free again::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +34,26 @@ from lance_core.commit.transactions import transaction_of
 from lance_core.errors import CommitStateUnknownError, LanceError, NotFoundError, RetryableConflictError
 from lance_core.format.fragment import Fragment
 from lance_core.format.fragments import FragmentList
+from lance_core.format.index import IndexMetadata
 from lance_core.format.manifest import Manifest, WriterVersion
 from lance_core.io.parallel import each
 from lance_core.io.store import Store
 from lance_core.table.build import build
-from lance_core.table.carried import added_fragments, rewritten_fragments, written_fragments
-from lance_core.table.operations import Clone, CreateIndex, Delete, Merge, Overwrite, Restore, Rewrite, Update, UpdateMode
+from lance_core.table.carried import added_fragments, new_indices, new_schema, rewritten_fragments, written_fragments
+from lance_core.table.field_ids import next_field_id
+from lance_core.table.operations import (
+    Clone,
+    CreateIndex,
+    Delete,
+    MapUpdate,
+    Merge,
+    Overwrite,
+    Restore,
+    Rewrite,
+    Update,
+    UpdateConfig,
+    UpdateMode,
+)
 from lance_core.table.transaction import Transaction
 
 Named = frozenset[tuple[int, str]]
@@ -87,17 +102,20 @@ def _comes_from(store: Store, child: OpenVersion, mine: Manifest, transaction: T
         raise _unknown(store, mine)  # the same work again, brought up to another version of this number perhaps
     if isinstance(theirs.operation, (Overwrite, Restore, Clone)):
         return True  # whatever was before is not in it
-    if isinstance(transaction.operation, CreateIndex):
-        added = {index.uuid for index in transaction.operation.new_indices}
-        there = {index.uuid for index in child.manifest.indices}
-        return bool(added & there) or isinstance(theirs.operation, CreateIndex) or not added
+    operation = transaction.operation
+    if isinstance(operation, CreateIndex) and _uuids(operation.new_indices) & _uuids(child.manifest.indices):
+        return True
     try:
         expected = build(mine, theirs, timestamp_ns=0, writer_version=_ANYBODY)
     except LanceError:
         return False  # it refers to what is not in mine
-    if _named(expected) != _named(child.manifest):
+    if isinstance(operation, CreateIndex):
+        return _knew_indices(operation, child.manifest, theirs, expected)
+    if _named(expected) != _named(child.manifest) or not _has_entries(transaction, child.manifest, expected):
         return False
-    return _knew(store, child.manifest, theirs, mine, _ids(_written(_named(mine), transaction)))
+    if not _knew(store, child.manifest, theirs, mine, _ids(_written(_named(mine), transaction))):
+        return False
+    return _knew_schema(store, child.manifest, theirs, mine, transaction)
 
 
 def _is_shown(store: Store, later: Manifest, mine: Manifest, transaction: Transaction, *, may_be_twice: bool) -> bool:
@@ -156,11 +174,78 @@ def _knew(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, ch
     for number, fragment in FragmentList.of(mine.fragments).pick(changed).items():
         if number in read and _state(read[number]) != _state(fragment):
             return False
-        if number in left and isinstance(operation, Merge) and not _state(fragment)[0] <= _state(left[number])[0]:
+        if isinstance(operation, Merge) and (number not in left or not _state(fragment)[0] <= _state(left[number])[0]):
             return False
         if number not in left and isinstance(operation, Update) and not _has_predecessor(store, mine):
             raise _unknown(store, mine)  # all of its rows were written again: those that `mine` had left, or more
+    is_as_it_was = not isinstance(operation, Merge) or _others(child, changed) == _others(mine, changed)
+    if not is_as_it_was and not _has_predecessor(store, mine):
+        raise _unknown(store, mine)  # what it was made from had other rows, or it brought some itself
     return _has_deletions(store, child, mine, changed & left.keys())
+
+
+def _others(manifest: Manifest, changed: frozenset[int]) -> Mapping[int, tuple[int, int] | None]:
+    """The deletion files of the fragments that are not among `changed`."""
+    return {item.id: _state(item)[1] for item in manifest.fragments if item.id not in changed}
+
+
+def _knew_schema(store: Store, child: Manifest, theirs: Transaction, mine: Manifest, transaction: Transaction) -> bool:
+    """Whether the fields of `child` are those of `mine`, or what `theirs` may have made of them.
+
+    ::
+
+        mine    a, without c        theirs  an append, a delete: they change no field
+        ->      version `child` with a and c comes from another one
+    """
+    before, after = _fields(mine), _fields(child)
+    new = after.keys() - before.keys()
+    if before == after:
+        return True
+    if new_schema(theirs.operation) is None or (new and min(new) < next_field_id(mine)):
+        return False
+    is_kept = before.items() <= after.items() or new_schema(transaction.operation) is None
+    if not is_kept and not _has_predecessor(store, mine):
+        raise _unknown(store, mine)  # it dropped or renamed fields that `mine` had changed, or never knew
+    return True
+
+
+def _fields(manifest: Manifest) -> Mapping[int, tuple[int, str, bool]]:
+    return {item.id: (item.parent_id, item.name, item.nullable) for item in manifest.schema.fields}
+
+
+def _has_entries(transaction: Transaction, child: Manifest, expected: Manifest) -> bool:
+    """Whether `child` has what the transaction wrote into maps, and `expected` still holds."""
+    operation = transaction.operation
+    if not isinstance(operation, UpdateConfig):
+        return {base.id for base in expected.base_paths} <= {base.id for base in child.base_paths}
+    pairs: list[tuple[MapUpdate | None, Mapping[str, Any], Mapping[str, Any]]] = [
+        (operation.config_updates, expected.config, child.config),
+        (operation.table_metadata_updates, expected.table_metadata, child.table_metadata),
+        (operation.schema_metadata_updates, expected.schema.metadata, child.schema.metadata),
+    ]
+    for number, update in operation.field_metadata_updates.items():
+        fields = [manifest.schema.by_id for manifest in (expected, child)]
+        if all(number in items for items in fields):
+            pairs.append((update, fields[0][number].metadata, fields[1][number].metadata))
+    return all(
+        there.get(key) == wanted.get(key)
+        for update, wanted, there in pairs
+        if update is not None
+        for key in (update.entries if update.keys is not None else wanted.keys() | there.keys())
+    )
+
+
+def _knew_indices(mine: CreateIndex, child: Manifest, theirs: Transaction, expected: Manifest) -> bool:
+    """Whether `child` has no index that `mine` removed, and theirs has replaced what `mine` added, of which it has none."""
+    added = _uuids(mine.new_indices)
+    if (_uuids(mine.removed_indices) - added) & _uuids(child.indices):
+        return False
+    names = {index.name for index in new_indices(theirs.operation)}  # a new index takes the place of one of its name
+    return not any(index.uuid in added and index.name not in names for index in expected.indices)
+
+
+def _uuids(indices: Iterable[IndexMetadata]) -> frozenset[str]:
+    return frozenset(index.uuid for index in indices)
 
 
 def _has_predecessor(store: Store, mine: Manifest) -> bool:
