@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -41,19 +40,7 @@ from lance_core.io.store import Store
 from lance_core.table.build import build
 from lance_core.table.carried import added_fragments, new_indices, new_schema, rewritten_fragments, written_fragments
 from lance_core.table.field_ids import next_field_id
-from lance_core.table.operations import (
-    Clone,
-    CreateIndex,
-    Delete,
-    MapUpdate,
-    Merge,
-    Overwrite,
-    Restore,
-    Rewrite,
-    Update,
-    UpdateConfig,
-    UpdateMode,
-)
+from lance_core.table.operations import Clone, CreateIndex, Delete, Merge, Overwrite, Restore, Rewrite, Update, UpdateMode
 from lance_core.table.transaction import Transaction
 
 Named = frozenset[tuple[int, str]]
@@ -214,25 +201,24 @@ def _fields(manifest: Manifest) -> Mapping[int, tuple[int, str, bool]]:
 
 
 def _has_entries(transaction: Transaction, child: Manifest, expected: Manifest) -> bool:
-    """Whether `child` has what the transaction wrote into maps, and `expected` still holds."""
-    operation = transaction.operation
-    if not isinstance(operation, UpdateConfig):
-        return {base.id for base in expected.base_paths} <= {base.id for base in child.base_paths}
-    pairs: list[tuple[MapUpdate | None, Mapping[str, Any], Mapping[str, Any]]] = [
-        (operation.config_updates, expected.config, child.config),
-        (operation.table_metadata_updates, expected.table_metadata, child.table_metadata),
-        (operation.schema_metadata_updates, expected.schema.metadata, child.schema.metadata),
-    ]
-    for number, update in operation.field_metadata_updates.items():
-        fields = [manifest.schema.by_id for manifest in (expected, child)]
-        if all(number in items for items in fields):
-            pairs.append((update, fields[0][number].metadata, fields[1][number].metadata))
-    return all(
-        there.get(key) == wanted.get(key)
-        for update, wanted, there in pairs
-        if update is not None
-        for key in (update.entries if update.keys is not None else wanted.keys() | there.keys())
-    )
+    """Whether `child` has the base paths, and what the transaction wrote into maps and `expected` still holds."""
+    for name, keys in transaction.operation.touches().keys.items():
+        wanted, there = _entries(expected, name), _entries(child, name)
+        if any(there.get(key) != wanted.get(key) for key in (wanted.keys() | there.keys() if keys is None else keys)):
+            return False
+    return {base.id for base in expected.base_paths} <= {base.id for base in child.base_paths}
+
+
+def _entries(manifest: Manifest, name: str) -> Mapping[str, str] | Mapping[str, bytes]:
+    """A map by its name among `Touches.keys`; empty for a field that is gone."""
+    if name == "config":
+        return manifest.config
+    if name == "table":
+        return manifest.table_metadata
+    if name == "schema":
+        return manifest.schema.metadata
+    found = manifest.schema.by_id.get(int(name.removeprefix("field:")))
+    return {} if found is None else found.metadata
 
 
 def _knew_indices(mine: CreateIndex, child: Manifest, theirs: Transaction, expected: Manifest) -> bool:

@@ -127,7 +127,7 @@ OTHERS: Mapping[str, Callable[[Any, int], object]] = {
     "delete": lambda table, number: table.delete(f"a = {FREE[number]}"),
     "update": lambda table, number: table.update({"c": f"{1000 + number}"}, where=f"a = {FREE[number]}"),
     "delete and compact": _delete_and_compact,
-    "add columns": lambda table, number: table.add_columns({f"z{number}": "a"}),
+    "add columns": _add_column,
     "append, add columns": lambda table, number: (_append if number % 2 == 0 else _add_column)(table, number),
     "delete, add columns": lambda table, number: (
         table.delete(f"a = {FREE[number]}") if number % 2 == 0 else _add_column(table, number)
@@ -225,6 +225,8 @@ def test_whoever_sleeps_before_its_put_loses_no_work_in_silence(
     """The number is free again, since others pruned it: what is told is so, theirs is all there, no row is there twice."""
     if (name, others) in PROVES_NOTHING:
         pytest.skip("others leave the same trace")
+    if name == "compact" and branch is not None:
+        pytest.skip("compaction finds nothing to do in the fragments that this branch has from main, so nothing is put")
     sleeper = Sleeper(str(tmp_path / "t"), branch)
     is_done = sleeper.run(VERBS[name], OTHERS[others], rounds, monkeypatch)
     found = sleeper.official()
