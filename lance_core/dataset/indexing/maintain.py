@@ -41,7 +41,7 @@ def kind_to_rebuild(index: IndexMetadata) -> IndexKind | None:
     """The kind of a segment this release can build again in its place; None when it cannot."""
     kind = kind_by_details(index.details.kind) if index.details is not None else None
     plain = index.name not in SYSTEM_INDICES and len(index.fields) == 1 and not index.covering_fields
-    if kind is None or not plain or index.base_id is not None or index.fragment_bitmap is None:
+    if kind is None or not plain or index.fragment_bitmap is None:
         return None
     if index.details is None or holds_list_elements(index.details):
         return None

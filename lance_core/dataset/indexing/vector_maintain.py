@@ -49,7 +49,7 @@ def is_vector_segment(index: IndexMetadata) -> bool:
     if index.details is None or index.details.kind != VECTOR_DETAILS or len(index.fields) != 1 or index.covering_fields:
         return False
     known = OLDEST_VERSION <= (index.index_version or 0) <= NEWEST_VERSION
-    return known and index.base_id is None and index.fragment_bitmap is not None
+    return known and index.fragment_bitmap is not None
 
 
 def finds_nothing(snapshot: Snapshot, index: IndexMetadata) -> bool:

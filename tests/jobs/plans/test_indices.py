@@ -95,6 +95,19 @@ def test_indices_are_extended(uri: str) -> None:
     assert lance.dataset(uri).version == version
 
 
+def test_the_index_of_a_clone_becomes_its_own(uri: str) -> None:
+    commit(uri, run_job(build(uri)))
+    shared, clone = index_files(uri), f"{uri}-clone"
+    lance.dataset(uri).shallow_clone(clone, lance.dataset(uri).version)
+    lance.write_dataset(rows(30, 40), clone, mode="append")
+    assert (segments(clone), index_files(clone)) == ([{0, 1, 2}], set())
+    commit(clone, run_job(OptimizeIndicesSpec(uri=clone, identity=identity(clone))))
+    (index,) = lance.dataset(clone).describe_indices()
+    assert (segments(clone), index_files(clone)) == ([{0, 1, 2, 3}], {str(segment.uuid) for segment in index.segments})
+    assert (found(clone, 17), found(clone, 35)) == ([17], [35])
+    assert (segments(uri), index_files(uri), found(uri, 17)) == ([{0, 1, 2}], shared, [17])
+
+
 def test_what_is_wrong_is_told_before_anything_is_written(uri: str) -> None:
     for fields, words in (
         ({"column": "nope"}, "nope"),
