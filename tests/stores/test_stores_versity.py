@@ -132,7 +132,7 @@ def test_appends_while_the_server_is_killed(server: Server) -> None:
         over.set()
         beside.join()
     found = lance_core.dataset(uri, storage_options=server.options).to_table()["id"].to_pylist()
-    print(f"{len(kills)} kills, {len(failed)} of {APPENDS} appends failed")
+    print(f"{len(kills)} kills, {len(failed)} of {APPENDS} appends failed", *failed.values(), sep="\n")
     assert not failed
     assert sorted(found) == [-1, *range(APPENDS)]
     assert kills

@@ -50,7 +50,7 @@ import obstore.exceptions as theirs
 from lance_core.errors import AlreadyExistsError, CorruptFileError, LanceError, NotFoundError, PreconditionError, StoreError
 from lance_core.fetch import Buffer, ByteRange
 from lance_core.io.abilities import DeletesMany, ListsInOrder
-from lance_core.io.answers import StoreReply, error_of
+from lance_core.io.answers import NoAnswerError, StoreReply, TransientError, error_of
 from lance_core.io.limits import NO_LIMIT, ListingBound, check_size, limit_of
 from lance_core.io.objects.connect import Clients, is_sent_elsewhere
 from lance_core.io.paths import checked_path, checked_prefix, is_unfinished
@@ -191,7 +191,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
 
     def open_writer(self, path: str) -> ObjectWriter:
         """Small objects go in one request, larger ones in parts that are sent side by side."""
-        return ObjectWriter(self._client, self._full(path), typed=lambda: self._typed(path))
+        return ObjectWriter(lambda: self._client, self._full(path), typed=lambda: self._typed(path))
 
     def list(self, prefix: str) -> Iterator[StoreEntry]:
         """Objects below a folder, a page at a time."""
@@ -308,26 +308,27 @@ class ObjectStore(DeletesMany, ListsInOrder):
                 yield name
 
     def _items(self, path: str, prefix: str | None, offset: str | None) -> Iterator[Any]:
-        """What a listing finds. Its first page is a request like others; further ones only the client can repeat."""
+        """What a listing finds. A page that fails is asked for again; where names are in no order, all of them are."""
+        if not self._is_sorted:
+            yield from retrying(lambda: self._unsorted_items(path, prefix), self._retries)
+            return
+        pages, bound = _Pages(prefix, offset), ListingBound(path, uri=self._uri)
+        while more := self._again(path, pages.next):
+            bound.count(len(more))
+            if pages.end is not None:
+                bound.goes_on(pages.end, str(more[0]["path"]))
+            pages.end = str(more[-1]["path"])
+            yield from more
 
-        def first(client: Any) -> Sequence[Any]:
-            return next(iter(obstore.list(client, prefix=prefix, offset=offset, chunk_size=PAGE)), [])
-
-        begun, bound = offset, ListingBound(path, uri=self._uri)
-        if self._is_sorted:
-            page = self._again(path, first)
-            yield from page
-            if len(page) < PAGE:
-                return
-            begun = page[-1]["path"]
+    def _unsorted_items(self, path: str, prefix: str | None) -> Sequence[Any]:
+        found: list[Any] = []
+        bound = ListingBound(path, uri=self._uri)
         with self._typed(path):
-            pages = iter(obstore.list(self._client, prefix=prefix, offset=begun, chunk_size=PAGE))
-            while (more := attended(lambda: next(pages, None))) is not None:
-                bound.count(len(more))
-                if self._is_sorted and more and begun is not None:
-                    bound.goes_on(begun, str(more[0]["path"]))
-                    begun = str(more[-1]["path"])
-                yield from more
+            pages = iter(obstore.list(self._client, prefix=prefix, chunk_size=PAGE))
+            while (page := attended(lambda: next(pages, None))) is not None:
+                bound.count(len(page))
+                found.extend(page)
+        return found
 
     def _delete(self, page: Sequence[str]) -> None:
         try:
@@ -367,6 +368,26 @@ class ObjectStore(DeletesMany, ListsInOrder):
         return typed(path, uri=self._uri, redact=self._redact, renews=self._renews)
 
 
+class _Pages:
+    """The pages of a listing that is in order, each of which may be asked for again. `end`: the last name that was used."""
+
+    def __init__(self, prefix: str | None, end: str | None) -> None:
+        self.end = end
+        self._prefix, self._is_over = prefix, False
+        self._rest: Iterator[Sequence[Any]] | None = None
+
+    def next(self, client: Any) -> Sequence[Any]:
+        """The page behind `end`; [] when there is none."""
+        if self._is_over:
+            return []
+        rest, self._rest = self._rest, None
+        if rest is None:
+            rest = iter(obstore.list(client, prefix=self._prefix, offset=self.end, chunk_size=PAGE))
+        page: Sequence[Any] = next(rest, [])
+        self._rest, self._is_over = rest, len(page) < PAGE
+        return page
+
+
 def _contiguous(data: Buffer) -> Buffer:
     if isinstance(data, memoryview) and not data.c_contiguous:
         return bytes(data)
@@ -386,33 +407,91 @@ _PARTS_AT_ONCE = 8
 
 
 class ObjectWriter:
-    """An object being written."""
+    """An object being written.
 
-    def __init__(self, client: Any, full: str, *, typed: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+    The client repeats what got no answer, but nothing whose answer ended in the middle: of the start of an upload, before
+    which all bytes are still here, and of its end, which is known by what is there then (names are written once).
+    """
+
+    def __init__(
+        self, connect: Callable[[], Any], full: str, *, typed: Callable[[], contextlib.AbstractContextManager[None]]
+    ) -> None:
+        self._connect = connect
         self._full = full
         self._typed = typed
+        self._first: list[bytes] | None = []
+        self._size = 0
+        self._failure: LanceError | None = None
+        self._upload: Any = None
         with typed():
-            self._upload: Any = obstore.open_writer(client, full, buffer_size=PART_SIZE, max_concurrency=_PARTS_AT_ONCE)
+            self._open()
+
+    def _open(self) -> None:
+        self._upload = obstore.open_writer(
+            self._connect(), self._full, buffer_size=PART_SIZE, max_concurrency=_PARTS_AT_ONCE
+        )
 
     def write(self, data: Buffer) -> None:
         """Append bytes; waits only while all parts that may be under way are."""
         if self._upload is None:
-            raise StoreError(f"{self._full!r} is already closed", operation="write")
+            raise self._failure or StoreError(f"{self._full!r} is already closed", operation="write")
+        self._size += memoryview(data).nbytes
+        try:
+            self._send(data)
+        except LanceError as error:
+            self._failure = error
+            self.abort()
+            raise
+
+    def _send(self, data: Buffer) -> None:
+        if self._first is None:
+            self._pass_on(data)
+            return
+        try:
+            self._pass_on(data)
+        except TransientError:
+            _give_up(self._upload)
+            with self._typed():
+                self._open()
+            for piece in (*self._first, data):
+                self._pass_on(piece)
+        if self._size > PART_SIZE:
+            self._first = None  # the upload has begun
+        else:
+            self._first.append(bytes(data))
+
+    def _pass_on(self, data: Buffer) -> None:
         with self._typed():
             upload = self._upload
             attended(lambda: upload.write(data))
 
     def close(self) -> None:
-        """Publish the object. Closing twice is harmless."""
+        """Publish the object. Closing twice is harmless. Raises what a write has raised before."""
+        if self._failure is not None:
+            raise self._failure
         if self._upload is None:
             return
         upload, self._upload = self._upload, None
         try:
             with self._typed():
                 attended(upload.close)
+        except (TransientError, NotFoundError) as error:
+            # Not found: the client withdrew the upload, which had ended.
+            _give_up(upload)
+            if not self._is_there():
+                self._failure = NoAnswerError(f"{self._full!r}: the upload ended without an answer: {error}")
+                raise self._failure from None
         except BaseException:
             _give_up(upload)
             raise
+
+    def _is_there(self) -> bool:
+        try:
+            with self._typed():
+                client = self._connect()
+                return bool(attended(lambda: obstore.head(client, self._full))["size"] == self._size)
+        except LanceError:
+            return False
 
     def abort(self) -> None:
         """Give the bytes up; a no-op after `close`."""
@@ -442,7 +521,13 @@ _NOISE = re.compile(
 )
 _NO_ANSWER = f"credential provider: {StoreError.__name__}: "
 """obstore takes each error of a provider for a refusal; this one is that nobody answered."""
-_CUT_OFF = ("error sending request", "error decoding response body", "timed out", "connection", "operation timed out")
+_CUT_OFF = (
+    "error sending request",
+    "request or response body error",
+    "error decoding response body",
+    "timed out",
+    "connection",
+)
 
 
 @contextlib.contextmanager

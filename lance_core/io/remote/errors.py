@@ -151,9 +151,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _is_cut_off(error: BaseException) -> bool:
     """Whether there was no answer at all: of the network or of a library over it, which each have their own names for it."""
-    return any(
-        isinstance(link, (TimeoutError, ConnectionError)) or type(link).__name__ in _CUT_OFF for link in _chain(error)
-    )
+    return any(_is_lost(link) for link in _chain(error))
+
+
+def _is_lost(link: BaseException) -> bool:
+    return isinstance(link, (TimeoutError, ConnectionError)) or type(link).__name__ in _CUT_OFF
 
 
 def _code_of(error: BaseException) -> str:
@@ -169,6 +171,8 @@ def _code_of(error: BaseException) -> str:
 
 def _status_of(error: BaseException) -> int:
     for link in _chain(error):
+        if _is_lost(link):
+            return 0  # behind it may stand what aiohttp's parser calls a status of 400
         response: Any = getattr(link, "response", None)
         if isinstance(response, dict):
             return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -541,16 +541,28 @@ class _Still:
     def __init__(self, session: Any, *, refuses: bool) -> None:
         self._session = session
         self._refuses = refuses
+        self._sending: dict[str, Any] = {"allow_redirects": False}
+        if hasattr(import_module("aiohttp"), "ClientHandlerType"):  # since 3.12
+            self._sending["middlewares"] = (_sent_once,)
 
     async def request(self, *given: Any, headers: Any, **named: Any) -> Any:
         """As aiohttp's. Raises StoreRefusedError for an answer that is a redirect."""
         # For "100 Continue" aiohttp waits without end; the header is not among those that are signed.
         headers.pop("Expect", None)
-        answer = await self._session.request(*given, headers=headers, **{**named, "allow_redirects": False})
+        answer = await self._session.request(*given, headers=headers, **{**named, **self._sending})
         if self._refuses and answer.status in REDIRECTS:
             answer.release()
             raise _refused()
         return answer
+
+
+async def _sent_once(request: Any, handler: Callable[[Any], Any]) -> Any:
+    """aiohttp sends a PUT once more where it lost the connection, also one that may not be: it would meet its own object."""
+    kinds: Any = import_module("aiohttp")
+    try:
+        return await handler(request)
+    except (kinds.ClientOSError, kinds.ServerDisconnectedError) as error:
+        raise kinds.ClientConnectionError(str(error)) from error
 
 
 def _refused() -> StoreRefusedError:
