@@ -308,7 +308,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
                 yield name
 
     def _items(self, path: str, prefix: str | None, offset: str | None) -> Iterator[Any]:
-        """What a listing finds. A page that fails is asked for again; where names are in no order, all of them are."""
+        """What a listing finds. A page that fails is requested again; where names are in no order, all of them are."""
         if not self._is_sorted:
             yield from retrying(lambda: self._unsorted_items(path, prefix), self._retries)
             return
@@ -369,7 +369,7 @@ class ObjectStore(DeletesMany, ListsInOrder):
 
 
 class _Pages:
-    """The pages of a listing that is in order, each of which may be asked for again. `end`: the last name that was used."""
+    """The pages of a listing that is in order, each of which may be requested again. `end`: the last name that was used."""
 
     def __init__(self, prefix: str | None, end: str | None) -> None:
         self.end = end

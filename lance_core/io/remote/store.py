@@ -542,7 +542,7 @@ class _Still:
         self._session = session
         self._refuses = refuses
         self._sending: dict[str, Any] = {"allow_redirects": False}
-        if hasattr(import_module("aiohttp"), "ClientHandlerType"):  # since 3.12
+        if "ClientHandlerType" in vars(import_module("aiohttp")):  # since 3.12
             self._sending["middlewares"] = (_sent_once,)
 
     async def request(self, *given: Any, headers: Any, **named: Any) -> Any:
