@@ -32,8 +32,8 @@ from tests.jobs.edit_support import identity
 ROOT = Path(__file__).resolve().parents[2]
 KEY, SECRET = "testing", "testing-secret"
 APPENDS = 300
-DOWN_SECONDS = 4.0
-"""How long the server is gone each time; a retry within ten seconds has to save every append."""
+UP_SECONDS, DOWN_SECONDS = 2.5, 4.0
+"""How long the server is there, and gone, each time; a retry within ten seconds has to save every append."""
 
 
 def _binary() -> str | None:
@@ -113,7 +113,7 @@ def test_appends_while_the_server_is_killed(server: Server) -> None:
     kills: list[float] = []
 
     def breaking() -> None:
-        while not over.wait(10.0):
+        while not over.wait(UP_SECONDS):
             server.kill()
             kills.append(time.monotonic())
             time.sleep(DOWN_SECONDS)
